@@ -1,20 +1,22 @@
 """Typed, strict, frozen configurations, and choices between variants that live in files.
 
-A *variant* is one python file with one `Variant` subclass: its configuration, which knows how to build what it
-configures. The name of the file is the name in the config. A *choice* is a config field that takes any variant of
-one package; only modules inside that package can be named, so a config from a stranger is data and never code.
+A *variant* is one python file with one `Variant` subclass: its configuration, which knows how to build what
+it configures. The name of the file is the name in the config. A *choice* is a config field that takes any
+variant of one package; only modules inside that package can be named, so a config from a stranger is data
+and never code.
 """
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, core_schema
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout: `runs/`, `data/` and `configs/` are found here, whatever the working directory."""
@@ -25,27 +27,38 @@ class UserError(Exception):
 
 
 class Config(BaseModel):
-    """A typed configuration: unknown keys and wrong types are refused, and nothing changes after it is made."""
+    """A typed configuration: unknown keys and wrong types are refused, and it never changes once made."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
 
 class Variant(Config):
-    """The configuration of one variant of a choice; a subclass adds the variant's settings and a `build` method."""
+    """The configuration of one variant of a choice; a subclass adds the variant's settings and `build`."""
 
     name: str
     """The variant: the name of its file."""
 
+    def build(self, *args: Any, **kwargs: Any) -> Any:
+        """What this configures; each choice's own contract says what `build` takes and gives."""
+        raise NotImplementedError(f"{type(self).__name__} must define build")
+
 
 @cache
 def variant_names(package: str) -> tuple[str, ...]:
-    """The names of the variants that live in `package`, sorted: its modules, one each."""
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(importlib.import_module(package).__path__)))
+    """The variants that live in `package`, sorted: its modules, one each; `_private` modules are none."""
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
 
 @cache
 def variant_class(package: str, name: str) -> type[Variant]:
-    """The one `Variant` subclass defined in module `name` of `package`; `name` must be one of `variant_names`."""
+    """The one `Variant` subclass defined in module `name` of `package`, `name` being one of `variant_names`.
+
+    Raises:
+        TypeError: the module defines none, or several.
+    """
     module = importlib.import_module(f"{package}.{name}")
     found = [
         value
@@ -84,7 +97,9 @@ class Choice:
         if isinstance(value, Variant) and value.__module__ == f"{self.package}.{value.name}":
             return value
         if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
-            raise UserError(f"{self.path}: expected one of {self.listed()} and its settings, got {value!r}")
+            raise UserError(
+                f"{self.path}: expected one of {self.listed()} and its settings, got {shown(value)}"
+            )
         name = value["name"]
         if name not in variant_names(self.package):
             raise UserError(
@@ -105,18 +120,20 @@ def parse(cls: type[C], data: Mapping[str, Any], path: str = "") -> C:
     """`data` as a checked `cls`; `path` is where it stands in the whole configuration, for messages.
 
     Raises:
-        UserError: the first thing that is wrong, with its dotted path and, for an unknown key, the nearest right one.
+        UserError: the first thing that is wrong, with its dotted path; for an unknown key the nearest one.
     """
     try:
         return cls.model_validate(dict(data))
     except ValidationError as error:
-        raise UserError(describe(cls, error, path)) from None
+        raise UserError(describe(cls, error, path, data)) from None
 
 
-def describe(cls: type[Config], error: ValidationError, path: str) -> str:
+def describe(cls: type[Config], error: ValidationError, path: str, data: Mapping[str, Any]) -> str:
     """The first of a validation's errors, unknown keys before others, as one line."""
-    first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
-    where = ".".join([*([path] if path else []), *(str(part) for part in first["loc"])])
+    errors = error.errors()
+    first = min(errors, key=lambda e: e["type"] != "extra_forbidden")
+    here = _location(first, data)
+    where = ".".join([path, *here] if path else here)
     match first["type"]:
         case "extra_forbidden":
             known = [f"{path}.{key}" if path else key for key in settings_of(cls)]
@@ -126,27 +143,72 @@ def describe(cls: type[Config], error: ValidationError, path: str) -> str:
         case "value_error":
             return f"{where}: {first['ctx']['error']}" if where else str(first["ctx"]["error"])
         case _:
-            return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}, got {first['input']!r}"
+            wanted = dict.fromkeys(_wanted(e) for e in errors if _location(e, data) == here)
+            return f"{where}: expected {' or '.join(wanted)}, got {shown(first['input'])}"
+
+
+def _location(error: ErrorDetails, data: Any) -> list[str]:
+    """The keys that lead to what is wrong, less the members of a union that pydantic names after them."""
+    keys: list[str] = []
+    for key in error["loc"]:
+        there = key in data if isinstance(data, Mapping) else isinstance(data, list) and isinstance(key, int)
+        if not there and error["type"] != "missing":
+            break
+        keys.append(str(key))
+        data = data[key] if there else None
+    return keys
+
+
+def _wanted(error: ErrorDetails) -> str:
+    """What an error's message says was expected: 'a valid integer'."""
+    message = error["msg"].removeprefix("Input should be ")
+    return message[0].lower() + message[1:]
+
+
+def shown(value: Any) -> str:
+    """`value` as the user would write it, cut where it is long."""
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def settings_of(cls: type[Config], prefix: str = "") -> Iterator[str]:
-    """The dotted paths of `cls`'s settings, those of nested configs included, of choices all their variants'."""
+    """The dotted paths of the settings of `cls`, of nested configs, and of all variants of its choices."""
     for key, field in cls.model_fields.items():
         yield prefix + key
-        for meta in field.metadata:
-            if isinstance(meta, Choice):
-                for name in variant_names(meta.package):
-                    yield from settings_of(variant_class(meta.package, name), f"{prefix}{key}.")
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Config) and not field.metadata:
-            yield from settings_of(field.annotation, f"{prefix}{key}.")
+        for path, nested in configs_in(field, prefix + key):
+            yield from settings_of(nested, f"{path}.")
 
 
-def nearest(wrong: str, right: Any) -> str:
-    """'did you mean X? ' with the nearest of `right` to `wrong`, by the whole path or by its last part; else ''."""
+def configs_in(field: FieldInfo, path: str) -> Iterator[tuple[str, type[Config]]]:
+    """Each config that `field`, which stands at `path`, can hold, and where it would stand.
+
+    A choice gives all its variants; in a mapping of choices each stands under its own name.
+    """
+    parts = [*field.metadata, *_parts(field.annotation)]
+    choices = [part for part in parts if isinstance(part, Choice)]
+    for choice in choices:
+        for name in variant_names(choice.package):
+            where = f"{path}.{name}" if get_origin(field.annotation) is dict else path
+            yield where, variant_class(choice.package, name)
+    if not choices:
+        yield from ((path, part) for part in parts if isinstance(part, type) and issubclass(part, Config))
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """An annotation and all that stands inside its brackets."""
+    yield annotation
+    for inner in get_args(annotation):
+        yield from _parts(inner)
+
+
+def nearest(wrong: str, right: Iterable[str]) -> str:
+    """'did you mean X? ' with the nearest of `right`, by the whole path or by its last part; '' for none."""
     candidates = sorted(set(right))
-    same_last_part = [c for c in candidates if c.rpartition(".")[2] == wrong.rpartition(".")[2]]
-    close = same_last_part or get_close_matches(wrong, candidates, n=1, cutoff=0.6)
-    if not close:
-        by_last_part = {c.rpartition(".")[2]: c for c in candidates}
-        close = [by_last_part[m] for m in get_close_matches(wrong.rpartition(".")[2], by_last_part, n=1)]
+    last = {candidate.rpartition(".")[2]: candidate for candidate in candidates}
+    name = wrong.rpartition(".")[2]
+    close = (
+        [candidate for candidate in candidates if candidate.rpartition(".")[2] == name]
+        or get_close_matches(wrong, candidates, n=1)
+        or [last[match] for match in get_close_matches(name, last, n=1)]
+    )
     return f"did you mean {close[0]}? " if close else ""

@@ -1,0 +1,1 @@
+"""Token ids -> logits. Knows nothing of text, files, optimizers or hydra."""

@@ -1,0 +1,33 @@
+"""What a model remembers between calls. The model itself is stateless: a cache is passed in.
+
+A `Cache` holds one `Memory` per layer; the kind is chosen by the layer's attention. Buffers are made at the first use,
+in the batch size, dtype and device of what is stored. How full a cache is, is a Python int.
+"""
+
+from collections.abc import Sequence
+
+from gpt.model.mask import Where
+
+
+class Memory:
+    """One layer's memory; what it stores and offers is between the kind and the attentions that ask for it."""
+
+
+class Cache:
+    """One memory per layer, and how many tokens went in."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        self.memories = memories
+        self.length = 0
+        self._has_where: bool | None = None
+
+    def advance(self, length: int, where: Where | None) -> None:
+        """Count `length` more tokens; `where` is as the caller of the model gave it.
+
+        Raises:
+            ValueError: `where` given in some calls and not in others: what is in the cache would be misplaced.
+        """
+        if self._has_where not in (None, where is not None):
+            raise ValueError("where must be given in every call with a cache or in none")
+        self._has_where = where is not None
+        self.length += length

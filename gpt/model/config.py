@@ -1,0 +1,86 @@
+"""What a GPT is, as data: its sizes and its choices of attention, position and feedforward."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from gpt.config import Choice, Config, UserError, Variant, variant_class
+
+
+def _variant(package: str, name: str, path: str) -> Variant:
+    return variant_class(package, name)(name=name)
+
+
+class GPTConfig(Config):
+    """A decoder-only transformer's configuration.
+
+    Raises:
+        UserError: sizes that do not divide, or choices that do not go together.
+    """
+
+    vocab_size: PositiveInt | None = None
+    """Rows of the embedding table; null takes the tokenizer's vocabulary."""
+    context: PositiveInt = 128
+    """The most tokens that the model sees at once."""
+    n_layer: PositiveInt = 4
+    """Number of blocks."""
+    n_head: PositiveInt = 3
+    """Number of query heads."""
+    n_kv_head: PositiveInt | None = None
+    """Number of key/value heads: null or n_head is multi-head, 1 is multi-query, between is grouped-query attention."""
+    d_model: PositiveInt = 192
+    """Width of the residual stream."""
+    head_dim: PositiveInt | None = None
+    """Width of one head; null is d_model / n_head."""
+    norm: Literal["rmsnorm", "layernorm"] = "rmsnorm"
+    """Normalisation before each branch and before the head."""
+    norm_eps: float = Field(default=1e-6, gt=0)
+    """Added to the variance before the square root."""
+    qk_norm: bool = True
+    """Normalise queries and keys over the head's width, with gains, before they are rotated."""
+    bias: bool = False
+    """Biases in linear layers and layer norms."""
+    tied: bool = True
+    """One table for token embedding and head."""
+    scale_embedding: bool = False
+    """Multiply token embeddings by sqrt(d_model), as Vaswani et al. (2017) do."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of embeddings, attention weights and branch outputs that is dropped in training."""
+    init_std: float = Field(default=0.02, gt=0)
+    """Standard deviation of the initial weights; branch outputs have 1/sqrt(2 n_layer) of it."""
+    attention: Annotated[Variant, Choice("gpt.model.attention", "model.attention")] = Field(
+        default_factory=lambda: _variant("gpt.model.attention", "sdpa", "model.attention")
+    )
+    """How queries and keys become a mixture of values."""
+    position: Annotated[Variant, Choice("gpt.model.position", "model.position")] = Field(
+        default_factory=lambda: _variant("gpt.model.position", "rope", "model.position")
+    )
+    """How the model knows where a token stands."""
+    feedforward: Annotated[Variant, Choice("gpt.model.feedforward", "model.feedforward")] = Field(
+        default_factory=lambda: _variant("gpt.model.feedforward", "swiglu", "model.feedforward")
+    )
+    """The network applied to each token by itself."""
+
+    @model_validator(mode="after")
+    def _sizes_divide(self) -> Self:
+        if self.head_dim is None and self.d_model % self.n_head:
+            raise UserError(
+                f"model.d_model: {self.d_model} is not divisible by n_head {self.n_head}; "
+                f"take a multiple, or set model.head_dim"
+            )
+        if self.n_head % self.kv_heads:
+            raise UserError(
+                f"model.n_kv_head: n_head {self.n_head} is not divisible by n_kv_head {self.kv_heads}; "
+                f"take a divisor of {self.n_head}"
+            )
+        return self
+
+    @property
+    def kv_heads(self) -> int:
+        """Number of key/value heads, resolved."""
+        return self.n_kv_head or self.n_head
+
+    @property
+    def head_size(self) -> int:
+        """Width of one head, resolved."""
+        return self.head_dim or self.d_model // self.n_head

@@ -1,0 +1,141 @@
+"""The model: embed, blocks, norm, head; and its initialisation as a table."""
+
+import math
+from collections.abc import Callable
+from fnmatch import fnmatch
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gpt.model.attention import Place
+from gpt.model.block import Block
+from gpt.model.cache import Cache
+from gpt.model.config import GPTConfig
+from gpt.model.mask import Where
+from gpt.model.norm import build_norm
+from gpt.model.position import Position
+
+IGNORE = -100
+"""A target that counts for nothing (PyTorch's default `ignore_index`)."""
+
+INITIALISATION: tuple[tuple[str, Callable[[GPTConfig], float | str]], ...] = (
+    # name of the parameter   normal with this standard deviation, or a constant
+    ("*norm.weight",          lambda _: "ones"),
+    ("*.bias",                lambda _: "zeros"),
+    ("*.output.weight",       lambda c: c.init_std / math.sqrt(2 * c.n_layer)),  # 2 branches a layer add up to init_std²
+    ("*",                     lambda c: c.init_std),
+)  # fmt: skip
+
+
+class GPT(nn.Module):
+    """A decoder-only transformer. Stateless: what it remembers between calls is the cache that is passed in."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        if config.vocab_size is None:
+            raise ValueError("config.vocab_size must be set to build a GPT; it is the tokenizer's in a run")
+        self.config = config
+        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.position: Position = config.position.build(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layer))
+        self.norm = build_norm(config, config.d_model)
+        self.head = None if config.tied else nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.initialise()
+
+    def initialise(self) -> None:
+        """Draw all parameters by the first row of `INITIALISATION` that their name matches."""
+        for name, parameter in self.named_parameters():
+            rule = next(rule for pattern, rule in INITIALISATION if fnmatch(name, pattern))(self.config)
+            match rule:
+                case "ones":
+                    nn.init.ones_(parameter)
+                case "zeros":
+                    nn.init.zeros_(parameter)
+                case std:
+                    nn.init.normal_(parameter, std=float(std))
+
+    def forward(
+        self,
+        tokens: Tensor,
+        targets: Tensor | None = None,
+        where: Where | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """Logits, or with targets the loss of each.
+
+        Args:
+            tokens: (batch, length) int64.
+            targets: (batch, length) int64, the token after each; `IGNORE` counts for nothing.
+            where: where the tokens are, for padding and documents; None means positions `cache.length`, ... on.
+            cache: what was seen before, from `build_cache`; this call is added to it.
+
+        Returns:
+            (batch, length, vocab_size) logits; with targets (batch, length) losses in nats, 0 where ignored.
+
+        Raises:
+            ValueError: more tokens, with those in the cache, than the context.
+        """
+        logits = self.logits(self.hidden(tokens, where, cache))
+        return logits if targets is None else token_losses(logits, targets)
+
+    def hidden(self, tokens: Tensor, where: Where | None = None, cache: Cache | None = None) -> Tensor:
+        """The residual stream after the last norm: (batch, length) -> (batch, length, d_model)."""
+        place = self._place(tokens, where, cache)
+        x = self._embed(tokens, place)
+        for index, block in enumerate(self.blocks):
+            x = block(x, place, cache.memories[index] if cache else None)
+        if cache:
+            cache.advance(tokens.size(1), where)
+        return self.norm(x)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """(batch, length, d_model) -> (batch, length, vocab_size)."""
+        return F.linear(hidden, self.embedding.weight if self.head is None else self.head.weight)
+
+    def build_cache(self, capacity: int) -> Cache:
+        """An empty cache for `capacity` tokens a row, prompt and new ones together."""
+        return Cache([block.attention.build_memory(capacity) for block in self.blocks])
+
+    def _place(self, tokens: Tensor, where: Where | None, cache: Cache | None) -> Place:
+        start = cache.length if cache else 0
+        end = start + tokens.size(1)
+        if end > self.config.context:
+            raise ValueError(f"{end} tokens exceed the context of {self.config.context}")
+        position = (where or Where.contiguous(start, tokens.size(1), tokens.device)).position
+        return Place(where, position, self.position.rotation(position), self.position.bias)
+
+    def _embed(self, tokens: Tensor, place: Place) -> Tensor:
+        x = self.embedding(tokens)
+        if self.config.scale_embedding:
+            x = x * math.sqrt(self.config.d_model)
+        added = self.position.embed(place.position)
+        return self.dropout(x if added is None else x + added)
+
+    def count_parameters(self) -> int:
+        """All parameters, tied ones once."""
+        return sum(p.numel() for p in self.parameters())
+
+    def flops_per_token(self) -> int:
+        """Floating-point operations to train on one token of a full context (Chowdhery et al. 2022, appendix B).
+
+        6 for each parameter that is in a matrix product (2 forward, 4 backward; the head is, an embedding table by
+        itself is not), and 12 · n_layer · n_head · head_dim · context for the products of attention.
+        """
+        c = self.config
+        tables = [self.position] if self.head is None else [self.position, self.embedding]
+        looked_up = sum(p.numel() for table in tables for p in table.parameters())
+        attention = 12 * c.n_layer * c.n_head * c.head_size * c.context
+        return 6 * (self.count_parameters() - looked_up) + attention
+
+
+def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
+    """The cross-entropy of each target in nats, fp32, 0 where it is `IGNORE`.
+
+    Shapes: (batch, length, vocab_size), (batch, length) -> (batch, length).
+    """
+    losses = F.cross_entropy(
+        logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORE, reduction="none"
+    )
+    return losses.unflatten(0, targets.shape)

@@ -1,0 +1,30 @@
+"""Learned positions: a table with one row for each position, added to the embeddings (GPT, Radford et al. 2018)."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from gpt.model.config import GPTConfig
+from gpt.model.position import Position, PositionConfig
+
+
+class LearnedConfig(PositionConfig):
+    """A learned table; it ends at the context."""
+
+    name: Literal["learned"] = "learned"
+
+    def build(self, model: GPTConfig) -> Position:
+        """A table of (context, d_model)."""
+        return Learned(model.context, model.d_model)
+
+
+class Learned(Position):
+    """x + table[position]."""
+
+    def __init__(self, context: int, d_model: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(context, d_model)
+
+    def embed(self, position: Tensor) -> Tensor:
+        """The table's rows; padding reads row 0."""
+        return self.table(position.clamp(min=0))
