@@ -11,5 +11,8 @@ from gpt.model.attention.reference import scaled_dot_product_attention
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.model.mask import Where, build_causal_mask
+from gpt.run import Run, load
 
-__all__ = ["GPT", "GPTConfig", "UserError", "Where", "build_causal_mask", "scaled_dot_product_attention"]
+__all__ = [
+    "GPT", "GPTConfig", "Run", "UserError", "Where", "build_causal_mask", "load", "scaled_dot_product_attention",
+]  # fmt: skip

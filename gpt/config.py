@@ -9,7 +9,7 @@ and never code.
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
@@ -24,6 +24,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 class UserError(Exception):
     """A mistake of the user's, told in one line that says what is wrong, where, and what to do."""
+
+
+class RunError(Exception):
+    """A run that cannot go on through no mistake in what the user typed, told in one line."""
 
 
 class Config(BaseModel):
@@ -71,7 +75,11 @@ def variant_class(package: str, name: str) -> type[Variant]:
 
 
 class Choice:
-    """A field's annotation: any variant of `package`. `path` is the field's dotted path, told in errors."""
+    """A field's annotation: any variant of `package`.
+
+    `path` is the field's dotted path, told in errors; in a mapping from name to variant, `logger.*`, the star
+    stands for the name.
+    """
 
     everything: ClassVar[dict[str, str]] = {}
     """Dotted path -> package of every choice made so far."""
@@ -96,21 +104,18 @@ class Choice:
         """
         if isinstance(value, Variant) and value.__module__ == f"{self.package}.{value.name}":
             return value
+        names = variant_names(self.package)
+        field = self.path.removesuffix(".*")
         if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
             raise UserError(
-                f"{self.path}: expected one of {self.listed()} and its settings, got {shown(value)}"
+                f"{field}: expected one of {', '.join(names)} and its settings, got {shown(value)}"
             )
         name = value["name"]
-        if name not in variant_names(self.package):
+        if name not in names:
             raise UserError(
-                f"{self.path}: no variant {name!r}; {nearest(name, variant_names(self.package))}"
-                f"there are {self.listed()}"
+                f"{field}: there is no {name!r}; {nearest(name, names)}there are {', '.join(names)}"
             )
-        return parse(variant_class(self.package, name), value, self.path)
-
-    def listed(self) -> str:
-        """The variants' names as a phrase."""
-        return ", ".join(variant_names(self.package))
+        return parse(variant_class(self.package, name), value, self.path.replace("*", name))
 
 
 C = TypeVar("C", bound=Config)
@@ -202,13 +207,12 @@ def _parts(annotation: Any) -> Iterator[Any]:
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str:
-    """'did you mean X? ' with the nearest of `right`, by the whole path or by its last part; '' for none."""
-    candidates = sorted(set(right))
-    last = {candidate.rpartition(".")[2]: candidate for candidate in candidates}
-    name = wrong.rpartition(".")[2]
-    close = (
-        [candidate for candidate in candidates if candidate.rpartition(".")[2] == name]
-        or get_close_matches(wrong, candidates, n=1)
-        or [last[match] for match in get_close_matches(name, last, n=1)]
-    )
-    return f"did you mean {close[0]}? " if close else ""
+    """'did you mean X? ' with the nearest of `right`, by last part, then by the whole path; '' for none."""
+    paths: dict[str, list[str]] = {}
+    for path in right:
+        paths.setdefault(path.rpartition(".")[2], []).append(path)
+    close = get_close_matches(wrong.rpartition(".")[2], paths, n=1, cutoff=0.5)  # rl is lr at 0.5
+    if not close:
+        return ""
+    path = max(paths[close[0]], key=lambda path: SequenceMatcher(None, wrong, path).ratio())
+    return f"did you mean {path}? "

@@ -7,7 +7,7 @@ from pydantic import Field, PositiveInt, model_validator
 from gpt.config import Choice, Config, UserError, Variant, variant_class
 
 
-def _variant(package: str, name: str, path: str) -> Variant:
+def _variant(package: str, name: str) -> Variant:
     return variant_class(package, name)(name=name)
 
 
@@ -49,15 +49,15 @@ class GPTConfig(Config):
     init_std: float = Field(default=0.02, gt=0)
     """Standard deviation of the initial weights; branch outputs have 1/sqrt(2 n_layer) of it."""
     attention: Annotated[Variant, Choice("gpt.model.attention", "model.attention")] = Field(
-        default_factory=lambda: _variant("gpt.model.attention", "sdpa", "model.attention")
+        default_factory=lambda: _variant("gpt.model.attention", "sdpa")
     )
     """How queries and keys become a mixture of values."""
     position: Annotated[Variant, Choice("gpt.model.position", "model.position")] = Field(
-        default_factory=lambda: _variant("gpt.model.position", "rope", "model.position")
+        default_factory=lambda: _variant("gpt.model.position", "rope")
     )
     """How the model knows where a token stands."""
     feedforward: Annotated[Variant, Choice("gpt.model.feedforward", "model.feedforward")] = Field(
-        default_factory=lambda: _variant("gpt.model.feedforward", "swiglu", "model.feedforward")
+        default_factory=lambda: _variant("gpt.model.feedforward", "swiglu")
     )
     """The network applied to each token by itself."""
 
@@ -74,6 +74,18 @@ class GPTConfig(Config):
                 f"take a divisor of {self.n_head}"
             )
         return self
+
+    def for_vocabulary(self, size: int) -> Self:
+        """The same with a table for at least `size` tokens: exactly that many where `vocab_size` is null.
+
+        Raises:
+            UserError: `vocab_size` is set and smaller.
+        """
+        if self.vocab_size is not None and self.vocab_size < size:
+            raise UserError(
+                f"model.vocab_size: {self.vocab_size} is less than the tokenizer's {size}; take null or at least {size}"
+            )
+        return self.model_copy(update={"vocab_size": self.vocab_size or size})
 
     @property
     def kv_heads(self) -> int:

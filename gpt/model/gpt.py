@@ -16,9 +16,6 @@ from gpt.model.mask import Where
 from gpt.model.norm import build_norm
 from gpt.model.position import Position
 
-IGNORE = -100
-"""A target that counts for nothing (PyTorch's default `ignore_index`)."""
-
 INITIALISATION: tuple[tuple[str, Callable[[GPTConfig], float | str]], ...] = (
     # name of the parameter   normal with this standard deviation, or a constant
     ("*norm.weight",          lambda _: "ones"),
@@ -67,7 +64,7 @@ class GPT(nn.Module):
 
         Args:
             tokens: (batch, length) int64.
-            targets: (batch, length) int64, the token after each; `IGNORE` counts for nothing.
+            targets: (batch, length) int64, the token after each; -100 (PyTorch's `ignore_index`) counts for nothing.
             where: where the tokens are, for padding and documents; None means positions `cache.length`, ... on.
             cache: what was seen before, from `build_cache`; this call is added to it.
 
@@ -111,7 +108,7 @@ class GPT(nn.Module):
         if self.config.scale_embedding:
             x = x * math.sqrt(self.config.d_model)
         added = self.position.embed(place.position)
-        return self.dropout(x if added is None else x + added)
+        return self.dropout(x if added is None else x + added.to(x.dtype))
 
     def count_parameters(self) -> int:
         """All parameters, tied ones once."""
@@ -131,11 +128,9 @@ class GPT(nn.Module):
 
 
 def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """The cross-entropy of each target in nats, fp32, 0 where it is `IGNORE`.
+    """The cross-entropy of each target in nats, fp32, 0 where it is -100, PyTorch's `ignore_index`.
 
     Shapes: (batch, length, vocab_size), (batch, length) -> (batch, length).
     """
-    losses = F.cross_entropy(
-        logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORE, reduction="none"
-    )
+    losses = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none")
     return losses.unflatten(0, targets.shape)

@@ -15,6 +15,7 @@ from gpt.model.cache import Memory
 from gpt.model.cache.static import StaticMemory
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Predicate, Where, causal, dense_mask, same_document
+from gpt.model.norm import RMSNorm
 from gpt.model.position import Rotation
 
 
@@ -53,8 +54,8 @@ class Attention(nn.Module):
         heads = self.n_head + 2 * self.n_kv_head
         self.qkv = nn.Linear(model.d_model, heads * self.head_dim, model.bias)
         self.output = nn.Linear(self.n_head * self.head_dim, model.d_model, model.bias)
-        self.query_norm = nn.RMSNorm(self.head_dim, model.norm_eps) if model.qk_norm else nn.Identity()
-        self.key_norm = nn.RMSNorm(self.head_dim, model.norm_eps) if model.qk_norm else nn.Identity()
+        self.query_norm = RMSNorm(self.head_dim, model.norm_eps) if model.qk_norm else nn.Identity()
+        self.key_norm = RMSNorm(self.head_dim, model.norm_eps) if model.qk_norm else nn.Identity()
 
     def forward(self, x: Tensor, place: Place, memory: Memory | None = None) -> Tensor:
         """(batch, length, d_model) -> the same; `memory` holds the tokens before."""

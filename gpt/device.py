@@ -1,0 +1,129 @@
+"""Where and how numbers are computed: device, precision, compilation. What `auto` chose comes with its reason."""
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from gpt.config import UserError
+
+PrecisionName = Literal["auto", "fp32", "bf16", "fp16"]
+CompileMode = Literal["off", "auto", "on", "strict"]
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+REPAYS_AFTER = 300.0
+"""Seconds of eager steps from which on `compile=auto` compiles: it takes about half a minute and saves about a fifth."""
+
+TOLERANCE = 0.02
+"""How far, relatively, the first compiled loss may be from the eager one; bf16 alone is off by up to about 0.01."""
+
+
+class Precision(NamedTuple):
+    """The type that matrix products are computed in; weights are fp32 always."""
+
+    name: str
+    reason: str
+    device: torch.device
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """The context in which a forward computes in this precision."""
+        return torch.autocast(self.device.type, DTYPES[self.name], enabled=self.name != "fp32")
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` takes cuda, else mps, else cpu; a name that torch knows, such as cuda:1, is taken as it is.
+
+    Raises:
+        UserError: no such device, or not on this machine.
+    """
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return torch.device(next(kind for kind, is_there in there.items() if is_there))
+    kind, _, index = name.partition(":")
+    if kind not in there or (index and not index.isdecimal()):
+        raise UserError(f"device: {name!r} is none of auto, cuda, cuda:1, mps, cpu")
+    if not there[kind] or (kind == "cuda" and int(index or 0) >= torch.cuda.device_count()):
+        here = ", ".join(kind for kind, is_there in there.items() if is_there)
+        raise UserError(f"device: {name} is not on this machine, which has {here}; take one of these, or auto")
+    return torch.device(name)
+
+
+def choose_precision(name: PrecisionName, device: torch.device) -> Precision:
+    """`auto` takes bf16 where the hardware has it, else fp16 on cuda, else fp32.
+
+    Raises:
+        UserError: a precision that the device lacks.
+    """
+    has_bf16 = {
+        "cuda": lambda: torch.cuda.is_bf16_supported(including_emulation=False),
+        "cpu": lambda: bool(torch.cpu.get_capabilities().get("avx512_bf16")),
+    }.get(device.type, lambda: False)()
+    if name == "auto":
+        if has_bf16:
+            return Precision("bf16", f"this {device.type} multiplies bf16 natively", device)
+        if device.type == "cuda":
+            return Precision("fp16", "this cuda device has no bf16; losses are scaled", device)
+        return Precision("fp32", f"this {device.type} has no native bf16", device)
+    if name == "fp16" and device.type != "cuda":
+        raise UserError(f"precision: fp16 needs a cuda device, this is {device.type}; take bf16, fp32 or auto")
+    if name == "bf16" and device.type == "cuda" and not has_bf16:
+        raise UserError("precision: this cuda device has no bf16; take fp16, fp32 or auto")
+    return Precision(name, "as set", device)
+
+
+def prepare_device(device: torch.device) -> None:
+    """Settings of the process that cost no accuracy worth having: TF32 on cuda, no denormals on cpu."""
+    if device.type == "cuda":
+        torch.backends.fp32_precision = "tf32"
+        torch.cuda.set_device(device)
+    torch.set_flush_denormal(True)
+
+
+Forward = Callable[..., Tensor]
+"""A model's forward: the model itself, or what compiling made of it."""
+
+
+def compile_forward(
+    model: nn.Module, mode: CompileMode, eager_seconds: float, probe: Callable[[Forward], float]
+) -> tuple[Forward, str]:
+    """The model's forward, compiled where `mode` asks for it and it works; and what to say of it.
+
+    Args:
+        model: called as it is where nothing is compiled.
+        mode: off; auto compiles where `eager_seconds` repay it; on; strict.
+        eager_seconds: what all that is to come would take without compiling.
+        probe: the loss of one batch by a forward, to compare the compiled one with the eager one.
+
+    Raises:
+        UserError: `strict`, and compiling failed or gave another loss.
+    """
+    if mode == "off":
+        return model, "off"
+    if mode == "auto" and next(model.parameters()).device.type == "mps":
+        return model, "off (auto: it is young on mps)"
+    if mode == "auto" and eager_seconds < REPAYS_AFTER:
+        return model, "off (auto: so short a run would not repay it)"
+    forward = torch.compile(model)
+    problem = _problem(model, forward, probe)
+    if problem is None:
+        return forward, "on"
+    if mode == "strict":
+        raise UserError(f"compile: strict, but compiling failed ({problem}); take compile=on or off")
+    warnings.warn(f"compiling failed, going on without ({problem})", stacklevel=2)
+    return model, "off (it failed)"
+
+
+def _problem(model: nn.Module, forward: Forward, probe: Callable[[Forward], float]) -> str | None:
+    """What is wrong with the compiled forward, None where nothing is; a missing C++ compiler shows itself here."""
+    try:
+        compiled = probe(forward)
+    except Exception as error:
+        return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+    eager = probe(model)
+    if abs(compiled - eager) <= TOLERANCE * abs(eager):
+        return None
+    return f"its first loss is {compiled:.4f}, the eager one {eager:.4f}"

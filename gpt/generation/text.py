@@ -1,0 +1,114 @@
+"""Prompts -> texts, piece by piece: tokenizer, generation and the stream of whole characters put together."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Literal
+
+from gpt.config import UserError
+from gpt.data.tokenizer import Tokenizer
+from gpt.generation.generate import NOTHING, crop, generate
+from gpt.generation.settings import GenerationSettings
+from gpt.generation.stream import TextStream
+from gpt.model.gpt import GPT
+
+Ending = Literal["length", "context", "stop", "end-of-text"]
+
+
+@dataclass
+class Sample:
+    """One text that continues a prompt."""
+
+    prompt: str
+    """What the text continues."""
+    text: str = ""
+    """What was written so far, without the prompt."""
+    tokens: int = 0
+    """How many tokens the text took; an end-of-text token is not counted, those of a stop string are."""
+    ending: Ending | None = None
+    """Why it ended: `max_new_tokens` written, context full (overflow=stop), stop string, end of text."""
+
+
+class TextGeneration:
+    """Texts being written side by side: iterate over the pieces, then read `samples`.
+
+        texts = TextGeneration(model, tokenizer, ["The people"], GenerationSettings(num_samples=3))
+        for pieces in texts:
+            print(pieces[0], end="", flush=True)
+        print(texts.samples[1].text)
+
+    Args:
+        model: continues the prompts.
+        tokenizer: the one that the model was trained with.
+        prompts: texts; an empty one starts from the tokenizer's end-of-text, that is, begins a document.
+        settings: how.
+
+    Raises:
+        UserError: an empty prompt and no end-of-text, or with overflow=error one that does not fit.
+    """
+
+    def __init__(
+        self, model: GPT, tokenizer: Tokenizer, prompts: Sequence[str], settings: GenerationSettings
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.samples = [Sample(prompt) for prompt in prompts for _ in range(settings.num_samples)]
+        """All texts, those of a prompt side by side, in the order of the prompts."""
+        self.notices: list[str] = []
+        """Sentences to show the user: prompts that had to be cropped."""
+        ids = [encode_prompt(tokenizer, prompt) for prompt in prompts]
+        if settings.overflow != "error":
+            ids, self.notices = crop(ids, model.config.context)
+        self._steps = generate(model, ids, settings, tokenizer.vocab_size)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Yield after each token the new text of every sample, whole characters only, often ""."""
+        streams = [TextStream(self.settings.stop) for _ in self.samples]
+        with closing(self._steps) as steps:
+            for tokens in steps:
+                rows = zip(self.samples, streams, tokens.tolist(), strict=True)
+                yield [self._take(sample, stream, token) for sample, stream, token in rows]
+                if all(sample.ending for sample in self.samples):
+                    return
+        yield [self._end(sample, stream) for sample, stream in zip(self.samples, streams, strict=True)]
+
+    def run(self) -> list[Sample]:
+        """Write all texts to their ends."""
+        for _ in self:
+            pass
+        return self.samples
+
+    def _take(self, sample: Sample, stream: TextStream, token: int) -> str:
+        """What one more token adds to the text of a sample, which it may end."""
+        if sample.ending or token == NOTHING:
+            return self._end(sample, stream)
+        if token == self.tokenizer.end_of_text:
+            return self._end(sample, stream, "end-of-text")
+        sample.tokens += 1
+        text = stream.feed(self.tokenizer.decode_bytes([token]))
+        sample.text += text
+        if stream.stopped:
+            sample.ending = "stop"
+        return text
+
+    def _end(self, sample: Sample, stream: TextStream, ending: Ending | None = None) -> str:
+        """The text that was held back, where the sample has not ended before."""
+        if sample.ending:
+            return ""
+        full: Ending = "length" if sample.tokens == self.settings.max_new_tokens else "context"
+        text = stream.finish()
+        sample.text += text
+        sample.ending = ending or full
+        return text
+
+
+def encode_prompt(tokenizer: Tokenizer, prompt: str) -> list[int]:
+    """The prompt's token ids; for an empty one the end-of-text id, after which a document begins."""
+    ids = tokenizer.encode(prompt)
+    if ids:
+        return ids
+    if tokenizer.end_of_text is None:
+        raise UserError(
+            "prompt: it is empty, and this tokenizer has no end-of-text to start from; give a prompt"
+        )
+    return [tokenizer.end_of_text]

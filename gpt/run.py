@@ -1,0 +1,191 @@
+"""A run's folder: configuration, metrics, checkpoints. Opens a model from the folder alone.
+
+    config.yaml   metrics.csv   checkpoints/step_00000200/...
+
+The folder may be moved or sent; nothing in it names a path outside of it, and nothing in it is executed.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+import yaml
+
+from gpt import checkpoint
+from gpt.checkpoint import Checkpoint
+from gpt.config import ROOT, UserError, parse
+from gpt.data import tokenizer as tokenizers
+from gpt.data.tokenizer import Tokenizer
+from gpt.device import DTYPES, PrecisionName, choose_device, choose_precision
+from gpt.generation.settings import GenerationSettings
+from gpt.generation.text import TextGeneration
+from gpt.model.gpt import GPT
+
+RUNS = ROOT / "runs"
+METRICS = (
+    "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "skipped",
+    "validation_loss", "validation_bits_per_byte",
+)  # fmt: skip
+"""The columns of metrics.csv; times in seconds, losses in nats per token."""
+
+
+class RunFolder:
+    """The folder of a run that is being trained."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any], tokenizer: Tokenizer) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.tokenizer = tokenizer
+        text = yaml.safe_dump(dict(settings), sort_keys=False, allow_unicode=True)
+        (folder / "config.yaml").write_text(text, encoding="utf-8")
+        with self._metrics() as file:
+            csv.writer(file).writerow(METRICS)
+
+    def log(self, metrics: Mapping[str, float]) -> None:
+        """Append a row to metrics.csv; metrics that are not there stay empty."""
+        with self._metrics() as file:
+            csv.DictWriter(file, METRICS).writerow(metrics)
+
+    def save(self, model: GPT, state: Mapping[str, Any]) -> Checkpoint:
+        """Write a checkpoint; of all there are, keep the best and the last."""
+        parent = self.folder / "checkpoints"
+        written = checkpoint.write(parent, model, self.settings, self.tokenizer, state)
+        checkpoint.prune(checkpoint.find(parent))
+        return written
+
+    def _metrics(self) -> Any:
+        return (self.folder / "metrics.csv").open("a", encoding="utf-8", newline="")
+
+
+def claim_folder(wanted: Path | None, name: str) -> Path:
+    """Make the folder of a new run, one that did not exist: `wanted`, or `runs/DATE_TIME_NAME` in the checkout.
+
+    A second run in the same second gets `-2`.
+
+    Raises:
+        UserError: `wanted` holds something, or cannot be made.
+    """
+    if wanted is None:
+        plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
+        wanted = RUNS / f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{plain}"
+        candidates = (wanted.with_name(f"{wanted.name}-{i}") if i > 1 else wanted for i in range(1, 1000))
+    elif wanted.is_dir() and not any(wanted.iterdir()):
+        return wanted
+    else:
+        candidates = (path for path in (wanted,))
+    for folder in candidates:
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UserError(f"hydra.run.dir: cannot make {folder}: {error.strerror}") from None
+    raise UserError(f"hydra.run.dir: {wanted} is there already; a run never overwrites another: name a new folder")
+
+
+class Run:
+    """A trained run, opened to be used.
+
+    Attributes:
+        model: in evaluation mode, on its device.
+        tokenizer: the one that it was trained with.
+        config: the run's whole configuration, as plain data.
+        checkpoint: which weights these are.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        point: Checkpoint,
+        model: GPT,
+        tokenizer: Tokenizer,
+        config: dict[str, Any],
+    ) -> None:
+        self.folder = folder
+        self.checkpoint = point
+        self.model = model
+        self.tokenizer = tokenizer
+        self.config = config
+
+    def describe(self) -> str:
+        """Which weights these are, and where they compute, in a line."""
+        loss = self.checkpoint.validation_loss
+        quality = "not evaluated" if loss is None else f"validation loss {loss:.4f}, the best checkpoint"
+        weight = self.model.embedding.weight
+        return (
+            f"{self.folder}: step {self.checkpoint.step:,} ({quality}), {self.model.count_parameters():,} parameters, "
+            f"{weight.device}, {str(weight.dtype).removeprefix('torch.')}"
+        )
+
+    def texts(self, prompts: Sequence[str], settings: GenerationSettings) -> TextGeneration:
+        """Texts being written, to be iterated over; `generate` is the simple way."""
+        return TextGeneration(self.model, self.tokenizer, prompts, settings)
+
+    @overload
+    def generate(self, prompt: str, **settings: Any) -> str: ...
+    @overload
+    def generate(self, prompt: list[str], **settings: Any) -> list[str]: ...
+    def generate(self, prompt: str | list[str], **settings: Any) -> str | list[str]:
+        """What the model writes after a prompt, or after each of several side by side.
+
+        Args:
+            prompt: one or more texts; an empty one starts a new document.
+            settings: those of `GenerationSettings`, as max_new_tokens=100, temperature=0.8.
+
+        Returns:
+            The new text without the prompt; for a list of prompts, or with num_samples above 1, a list of texts, the
+            samples of one prompt side by side.
+
+        Raises:
+            UserError: a setting that there is not, or out of its range.
+        """
+        chosen = parse(GenerationSettings, settings)
+        prompts = [prompt] if isinstance(prompt, str) else prompt
+        texts = [sample.text for sample in self.texts(prompts, chosen).run()]
+        return texts[0] if isinstance(prompt, str) and chosen.num_samples == 1 else texts
+
+
+def load(run: str | Path = "latest", device: str = "auto", precision: PrecisionName = "auto") -> Run:
+    """Open a run's folder: its best checkpoint, or its last where none was evaluated.
+
+    Args:
+        run: the folder, wherever it is now; `latest` is the newest one in `runs/` that holds a checkpoint.
+        device: auto, cuda, cuda:1, mps or cpu.
+        precision: auto, fp32, bf16 or fp16, of weights and all that is computed with them.
+
+    Raises:
+        UserError: no such run, no checkpoint in it, or a checkpoint that is damaged.
+    """
+    where = choose_device(device)
+    computes = choose_precision(precision, where)
+    folder = latest() if str(run) == "latest" else Path(run)
+    checkpoints = checkpoint.find(folder / "checkpoints")
+    if not checkpoints:
+        what = "holds no checkpoint" if folder.is_dir() else "is not there"
+        raise UserError(f"run: {folder} {what}; name the folder of a run, or run=latest")
+    point = checkpoint.best(checkpoints) or checkpoints[-1]
+    checkpoint.verify(point.folder)
+    model, config = checkpoint.load_model(point.folder, where)
+    tokenizer = tokenizers.load(point.folder)
+    if tokenizer.vocab_size > model.embedding.num_embeddings:
+        raise UserError(
+            f"run: the tokenizer in {point.folder} has {tokenizer.vocab_size} tokens, the weights have "
+            f"{model.embedding.num_embeddings}; they do not belong together"
+        )
+    return Run(folder, point, model.to(DTYPES[computes.name]), tokenizer, config)
+
+
+def latest() -> Path:
+    """The newest folder in `runs/` that holds a checkpoint.
+
+    Raises:
+        UserError: there is none.
+    """
+    holding = [path.parents[1] for path in RUNS.glob("*/checkpoints/step_*")]
+    if not holding:
+        raise UserError(f"run: no run in {RUNS} holds a checkpoint yet; train one first: python train.py")
+    return max(holding, key=lambda folder: (folder / "config.yaml").stat().st_mtime_ns)

@@ -1,0 +1,1 @@
+"""The loop and what it is made of: updates, optimizers, schedules, evaluation, loggers."""

@@ -1,0 +1,71 @@
+"""Evaluation over a whole split: every token but the first is a target once, dropout off."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpt.data.batches import IGNORE
+from gpt.device import Precision
+from gpt.model.gpt import GPT
+
+
+class Evaluation(NamedTuple):
+    """A split's loss by one set of weights."""
+
+    loss: float
+    """Mean over targets, in nats per token, end-of-text included."""
+    bits_per_byte: float
+    """Of the text: neither end-of-text's loss nor any byte for it counts. Compares across tokenizers."""
+    tokens: int
+    """Targets."""
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss)."""
+        return math.exp(min(self.loss, 700.0))  # e^700 is about the largest float
+
+
+class Evaluator:
+    """Evaluates a model on fixed windows.
+
+    Args:
+        model: put into evaluation mode for the time.
+        windows: makes the split's batches of (inputs, targets), padded with `IGNORE`, anew each time.
+        byte_lengths: bytes that each token id stands for, 0 for end-of-text.
+        precision: what the forward computes in.
+    """
+
+    def __init__(
+        self,
+        model: GPT,
+        windows: Callable[[], Iterable[tuple[Tensor, Tensor]]],
+        byte_lengths: np.ndarray,
+        precision: Precision,
+    ) -> None:
+        self.model = model
+        self.windows = windows
+        self.byte_lengths = torch.from_numpy(byte_lengths.astype(np.int64))
+        self.precision = precision
+
+    @torch.inference_mode()
+    def __call__(self) -> Evaluation:
+        """The split's evaluation; sums are fp64 on the host, so two evaluations of the same weights are identical."""
+        was_training = self.model.training
+        self.model.eval()
+        nats = text_nats = 0.0
+        tokens = size = 0
+        for inputs, targets in self.windows():
+            with self.precision.autocast():
+                losses = self.model(inputs.to(self.precision.device), targets.to(self.precision.device))
+            losses = losses.cpu().double()
+            lengths = self.byte_lengths[targets.clamp(min=0)] * (targets != IGNORE)
+            nats += losses.sum().item()
+            text_nats += losses[lengths > 0].sum().item()
+            tokens += int((targets != IGNORE).sum())
+            size += int(lengths.sum())
+        self.model.train(was_training)
+        return Evaluation(nats / tokens, text_nats / math.log(2) / size if size else math.nan, tokens)

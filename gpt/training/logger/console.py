@@ -1,0 +1,74 @@
+"""The terminal: what the run will do, a live bar with loss, tokens/s and time left, validation losses as they fall.
+
+Where the output is no terminal, plain lines replace the bar: one for each twentieth of the training.
+"""
+
+from typing import Literal
+
+from rich.console import Console as Terminal
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from gpt.training.logger import Logger, LoggerConfig, Metrics, RunInfo
+
+LINES = 20
+"""Plain lines over a training."""
+
+
+class ConsoleConfig(LoggerConfig):
+    """A live bar, or plain lines."""
+
+    name: Literal["console"] = "console"
+
+    def build(self) -> Logger:
+        """Writes to standard output."""
+        return Console(Terminal(highlight=False, soft_wrap=True))
+
+
+class Console(Logger):
+    """Shows a run to the person who started it."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[status]}"),
+            TimeRemainingColumn(),
+            console=terminal,
+            disable=not terminal.is_terminal,
+        )
+        self.lines_shown = 0
+
+    def start(self, info: RunInfo) -> None:
+        """The summary as a table, then the bar at 0."""
+        table = Table.grid(padding=(0, 2))
+        for label, text in info.summary:
+            table.add_row(f"[bold]{label}[/bold]", text)
+        self.terminal.print(table)
+        self.task = self.bar.add_task("training", total=1.0, status="")
+        self.bar.start()
+
+    def log(self, metrics: Metrics, progress: float) -> None:
+        """A validation loss stays as a line; what else there is moves the bar."""
+        step = f"step {metrics['step']:.0f}"
+        if "validation_loss" in metrics:
+            self.terminal.print(
+                f"{step}: validation loss {metrics['validation_loss']:.4f} "
+                f"({metrics['validation_bits_per_byte']:.4f} bits per byte)"
+            )
+            return
+        status = f"{step}  loss {metrics['loss']:.3f}  {metrics['tokens_per_second']:,.0f} tokens/s"
+        self.bar.update(self.task, completed=progress, status=status)
+        if not self.terminal.is_terminal and progress * LINES >= self.lines_shown:
+            self.lines_shown = int(progress * LINES) + 1
+            self.terminal.print(f"{status}  {progress:.0%}")
+
+    def message(self, text: str) -> None:
+        """A line."""
+        self.terminal.print(text)
+
+    def finish(self) -> None:
+        """Leaves the last state of the bar on the screen."""
+        self.bar.stop()

@@ -1,0 +1,84 @@
+"""The settings of a training run: what `train.py` takes."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+
+from gpt.config import Choice, Config, UserError, Variant
+from gpt.device import CompileMode, PrecisionName
+from gpt.model.config import GPTConfig
+from gpt.training.horizon import parse_duration
+
+LoggerChoice = Annotated[Variant, Choice("gpt.training.logger", "logger.*")]
+
+
+class TrainSettings(Config):
+    """Train a GPT on text. Without any argument: the built-in corpus, on the best device there is.
+
+    The run gets a folder of its own, with its configuration, metrics.csv and checkpoints; sample.py writes with it.
+
+    Examples:
+        python train.py
+        python train.py steps=2000 batch_size=32 accumulate=2 seed=7
+        python train.py model=gpt2 model.n_layer=6 model/position=rope
+        python train.py budget=10min schedule=cosine optimizer.lr=0.002 name=longer
+    """
+
+    name: str = "gpt"
+    """What the run is called; part of its folder's name."""
+    seed: NonNegativeInt = 1337
+    """Of the initial weights, the order of the data, and dropout."""
+    device: str = "auto"
+    """auto, cuda, cuda:1, mps or cpu."""
+    precision: PrecisionName = "auto"
+    """What matrix products are computed in: auto, fp32, bf16 or fp16."""
+    compile: CompileMode = "auto"
+    """off; auto: where it pays; on: always, eager with a warning where it fails; strict: or the run ends."""
+    steps: PositiveInt = 900
+    """Updates."""
+    budget: str | None = None
+    """Train for this long instead of `steps`: 90s, 5min, 2h."""
+    batch_size: PositiveInt = 16
+    """Sequences of one update."""
+    accumulate: PositiveInt = 1
+    """Micro-steps that an update is made in; more of them take less memory."""
+    eval_every: PositiveInt = 200
+    """Updates between two evaluations."""
+    save_every: PositiveInt = 200
+    """Updates between two checkpoints; the best one and the last are kept."""
+    clip: NonNegativeFloat = 1.0
+    """Largest norm of the gradient; 0 does not clip."""
+    debug: bool = False
+    """Show the traceback of an error."""
+    model: GPTConfig = Field(default_factory=GPTConfig)
+    """Sizes and parts of the model."""
+    dataset: Annotated[Variant, Choice("gpt.data.dataset", "dataset")]
+    """Where text comes from."""
+    tokenizer: Annotated[Variant, Choice("gpt.data.tokenizer", "tokenizer")]
+    """How text becomes tokens."""
+    optimizer: Annotated[Variant, Choice("gpt.training.optimizer", "optimizer")]
+    """How gradients become updates."""
+    schedule: Annotated[Variant, Choice("gpt.training.schedule", "schedule")]
+    """How the learning rate goes."""
+    logger: dict[str, LoggerChoice] = Field(default_factory=dict)
+    """Where metrics are shown; several at once, as [console,...]. metrics.csv is always written."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.batch_size % self.accumulate:
+            raise UserError(
+                f"accumulate: batch_size {self.batch_size} is not divisible by accumulate {self.accumulate}; "
+                "take a divisor"
+            )
+        if self.budget is not None:
+            parse_duration(self.budget)
+        return self
+
+    def for_model(self, model: GPTConfig) -> dict[str, Any]:
+        """All settings as plain data, with the model's as it was built."""
+        return self.model_copy(update={"model": model}).model_dump()
+
+    @property
+    def budget_seconds(self) -> float | None:
+        """The budget in seconds."""
+        return None if self.budget is None else parse_duration(self.budget)

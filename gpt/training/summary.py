@@ -1,0 +1,80 @@
+"""What a person is told: what a run will do, before it does it; and what came of it."""
+
+import os
+import shlex
+from pathlib import Path
+
+from gpt.data.batches import Batches
+from gpt.data.tokens import Prepared
+from gpt.device import Precision
+from gpt.model.gpt import GPT
+from gpt.training.evaluation import Evaluation
+from gpt.training.horizon import Horizon
+from gpt.training.update import Cost
+
+
+def summarize(
+    model: GPT,
+    data: Prepared,
+    batches: Batches,
+    horizon: Horizon,
+    precision: Precision,
+    cost: Cost,
+) -> list[tuple[str, str]]:
+    """The lines that a person reads before the first update.
+
+    Args:
+        model: what is trained.
+        data: what it is trained on.
+        batches: how.
+        horizon: how long.
+        precision: where and in which numbers.
+        cost: of one update.
+    """
+    c = model.config
+    flops = model.flops_per_token() * batches.tokens_per_step
+    updates = horizon.updates(cost.seconds)
+    validation = f"{len(data.validation):,} for validation" if data.validation else "none for validation"
+    return [
+        (
+            "model",
+            f"{model.count_parameters():,} parameters: {c.n_layer} layers of {c.d_model}, {c.n_head} heads over "
+            f"{c.kv_heads}, context {c.context}; {c.attention.name}, {c.position.name}, {c.feedforward.name}",
+        ),
+        ("data", f"{len(data.train):,} tokens for training, {validation}; {data.tokenizer.vocab_size:,} in the vocabulary"),
+        (
+            "training",
+            f"{'about ' if horizon.budget else ''}{updates:,} steps of {batches.batch_size} x {c.context} tokens: "
+            f"each token is seen {batches.epochs(updates):.1f} times",
+        ),
+        ("device", f"{precision.device}; {precision.name}: {precision.reason}; compile {cost.compiled}"),
+        (
+            "cost",
+            f"a step is {flops / 1e9:,.0f} GFLOP and takes {cost.seconds:.2f} s, all of them about {duration(updates * cost.seconds)}",
+        ),
+    ]
+
+
+def conclude(folder: Path, evaluation: Evaluation | None, sample: str) -> None:
+    """Print what came of a run; the very last line is `validation loss X.XXXX`."""
+    here = os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder
+    print(f"\nA sample, from an empty prompt:\n\n{sample.strip()}\n")
+    print(f"Run's folder:  {here}")
+    print(f"To write more: python sample.py {shlex.quote(f'run={here}')} prompt='The people' max_new_tokens=300")
+    if evaluation:
+        print(
+            f"Validation:    {evaluation.loss:.4f} nats per token (perplexity {evaluation.perplexity:,.1f}), "
+            f"{evaluation.bits_per_byte:.4f} bits per byte, over {evaluation.tokens:,} tokens"
+        )
+    print(f"validation loss {evaluation.loss:.4f}" if evaluation else "validation loss n/a")
+
+
+def duration(seconds: float) -> str:
+    """For people.
+
+    >>> duration(140), duration(40), duration(9000)
+    ('2.3 min', '40 s', '2.5 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,280 @@
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpt.config import UserError
+from gpt.data.dataset.builtin import BuiltinConfig
+from gpt.data.tokenizer.bpe import BPE, BPEConfig
+from gpt.data.tokenizer.byte import ByteConfig
+from gpt.data.tokens import Counts, TokenFile, id_type, prepare
+
+BYTE = ByteConfig()
+BPE_300 = BPEConfig(vocab_size=300)
+
+
+def test_documents_stand_one_after_the_other_each_with_end_of_text(texts, tmp_path):
+    prepared = prepare(texts(["ab", "", "日"], ["z"]), BYTE, tmp_path)
+    assert prepared.train.tokens.tolist() == [97, 98, 256, 256, 0xE6, 0x97, 0xA5, 256]
+    assert prepared.validation.tokens.tolist() == [122, 256]
+    assert (len(prepared.train), prepared.train.documents, prepared.train.text_bytes) == (8, 3, 5)
+    assert (len(prepared.validation), prepared.validation.documents, prepared.validation.text_bytes) == (
+        2,
+        1,
+        1,
+    )
+    assert prepared.train.vocab_size == prepared.tokenizer.vocab_size == 257
+
+
+def test_the_builtin_corpus_comes_back_from_its_tokens(tmp_path):
+    dataset = BuiltinConfig(years=[1860, 1870]).build()
+    prepared = prepare(dataset, BPEConfig(), tmp_path)
+    for split, tokens in (("train", prepared.train), ("validation", prepared.validation)):
+        documents = list(dataset.documents(split))
+        ends = np.flatnonzero(tokens.tokens == prepared.tokenizer.end_of_text)
+        assert len(ends) == tokens.documents == len(documents)
+        first = prepared.tokenizer.decode(tokens.tokens[: ends[0]].tolist())
+        assert first == documents[0]
+        assert prepared.tokenizer.decode(tokens.tokens.tolist()) == "".join(documents)
+        assert prepared.tokenizer.byte_lengths()[tokens.tokens].sum() == tokens.text_bytes
+
+
+def test_the_tokenizer_learns_from_train_only(texts, tmp_path):
+    prepared = prepare(texts(["abab"], ["zqzqzqzq"]), BPE_300, tmp_path)
+    assert b"ab" in prepared.tokenizer.tokens
+    assert b"zq" not in prepared.tokenizer.tokens
+
+
+def test_tokens_are_mapped_read_only(texts, tmp_path):
+    tokens = prepare(texts(["ab"], []), BYTE, tmp_path).train.tokens
+    assert isinstance(tokens, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        tokens[0] = 1
+
+
+def test_ids_take_two_bytes_as_long_as_they_fit():
+    assert id_type(65_536) == np.uint16
+    assert id_type(65_537) == np.uint32
+
+
+def test_sizes_are_64_bit(tmp_path):
+    path = tmp_path / "train.bin"
+    with path.open("wb") as file:
+        file.truncate(2 * 3_000_000_000)  # a hole: takes no space
+    tokens = TokenFile(path, Counts(tokens=3_000_000_000, documents=1, text_bytes=1), 257)
+    tokens.check_size()
+    assert len(tokens) == len(tokens.tokens) == 3_000_000_000
+    assert tokens.tokens[2_999_999_999] == 0
+
+
+def test_nothing_held_out_is_no_validation(texts, tmp_path):
+    assert prepare(texts(["ab"], []), BYTE, tmp_path).validation is None
+
+
+def test_no_text_at_all_is_no_tokens(texts, tmp_path):
+    prepared = prepare(texts([], []), BPE_300, tmp_path)
+    assert len(prepared.train) == 0
+    assert prepared.train.tokens.shape == (0,)
+
+
+def test_the_second_time_nothing_is_made(texts, tmp_path, monkeypatch):
+    dataset = texts(["abab"], ["z"])
+    first = prepare(dataset, BPE_300, tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert len(before) == 5
+
+    def build(*_):
+        raise AssertionError("the tokenizer is learned a second time")
+
+    monkeypatch.setattr(BPEConfig, "build", build)
+    second = prepare(dataset, BPE_300, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    assert isinstance(second.tokenizer, BPE)
+    assert second.tokenizer.tokens == first.tokenizer.tokens
+    assert second.train.tokens.tolist() == first.train.tokens.tolist()
+
+
+def test_another_text_split_or_setting_is_prepared_anew(texts, tmp_path):
+    variants = [
+        (texts(["abab", "c"], ["z"]), BPE_300),
+        (texts(["abaB", "c"], ["z"]), BPE_300),  # edited
+        (texts(["ababc"], ["z"]), BPE_300),  # another cut into documents
+        (texts(["aba", "bc"], ["z"]), BPE_300),
+        (texts(["c", "abab"], ["z"]), BPE_300),
+        (texts(["abab", "c", "z"], []), BPE_300),
+        (texts(["abab", "c"], ["z"]), BPEConfig(vocab_size=301)),
+        (texts(["abab", "c"], ["z"]), BPEConfig(vocab_size=300, pattern="gpt2")),
+        (texts(["abab", "c"], ["z"]), BYTE),
+    ]
+    paths = {prepare(dataset, tokenizer, tmp_path).train.path for dataset, tokenizer in variants}
+    assert len(paths) == len(variants)
+    assert all(re.fullmatch(r"texts-(bpe|byte)-[0-9a-f]{16}", path.parent.name) for path in paths)
+
+
+def test_the_same_is_prepared_in_the_same_bytes(texts, tmp_path):
+    dataset = texts(["the people of the states", "of the people"], ["the people"])
+    contents = [
+        {
+            path.name: path.read_bytes()
+            for path in prepare(dataset, BPE_300, tmp_path / where).train.path.parent.iterdir()
+        }
+        for where in ("a", "b")
+    ]
+    assert contents[0] == contents[1]
+    assert sorted(contents[0]) == ["prepared.json", "train.bin", "validation.bin", "vocabulary.json"]
+
+
+@pytest.mark.parametrize("name", ["train.bin", "validation.bin"])
+@pytest.mark.parametrize("damage", ["cut", "grown", "missing"])
+def test_a_token_file_of_another_size_is_refused(name, damage, texts, tmp_path):
+    dataset = texts(["ab"], ["z"])
+    path = prepare(dataset, BYTE, tmp_path).train.path.with_name(name)
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(content[:-1] if damage == "cut" else content + b"\0\0")
+    with pytest.raises(UserError) as error:
+        prepare(dataset, BYTE, tmp_path)
+    assert str(error.value).startswith(f"{path} {'is missing' if damage == 'missing' else 'has '}")
+    assert f"delete {path.parent} and its tokens are prepared anew" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"train": {}, "validation": {}}', b'{"train": -1}', b"\xff"]
+)
+def test_a_damaged_sidecar_is_one_line(content, texts, tmp_path):
+    dataset = texts(["ab"], ["z"])
+    path = prepare(dataset, BYTE, tmp_path).train.path.with_name("prepared.json")
+    path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        prepare(dataset, BYTE, tmp_path)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(texts, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file: prepared tokens cannot be kept there: File exists"):
+        prepare(texts(["ab"], []), BYTE, tmp_path / "file")
+
+
+def test_an_error_in_the_text_leaves_nothing_behind(texts, tmp_path):
+    dataset = texts(["ab", "c\ud800"], [])
+    with pytest.raises(UserError, match="half of a surrogate pair"):
+        prepare_with_fixed_fingerprint(dataset, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def prepare_with_fixed_fingerprint(dataset, folder):
+    dataset.fingerprint = lambda: "0"  # the hash would meet the wrong character first
+    return prepare(dataset, BYTE, folder)
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from gpt.data.dataset import Dataset
+from gpt.data.tokenizer.byte import ByteConfig
+from gpt.data.tokens import prepare
+
+class Slow(Dataset):
+    name = "texts"
+    passes = 0
+
+    def documents(self, split):
+        self.passes += 1
+        for i in range(6 if split == "train" else 0):
+            if self.passes > 2 and i == 3:  # the first two passes are the fingerprint's
+                print("in the middle", flush=True)
+                time.sleep(60)
+            yield "some text " * 2000
+
+prepare(Slow(), ByteConfig(), Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_killed_in_the_middle_it_leaves_nothing_that_counts(texts, tmp_path):
+    with subprocess.Popen([sys.executable, "-c", SLOW, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"in the middle\n"
+        process.send_signal(signal.SIGKILL)
+    left = list(tmp_path.iterdir())
+    assert [path.name.startswith(".preparing-") for path in left] == [
+        True
+    ]  # it was at work, and is not whole
+    assert any(path.stat().st_size > 0 for path in left[0].rglob("train.bin"))
+    prepared = prepare(texts(["some text " * 2000] * 6, []), BYTE, tmp_path)
+    assert len(prepared.train) == 6 * 20_001
+    assert prepared.train.path.parent.parent == tmp_path
+
+
+def prepare_at_once(dataset, folder, barrier, results):
+    barrier.wait()
+    results.put(prepare(dataset, BPE_300, folder).train.tokens.sum())
+
+
+def test_several_processes_at_once_all_end_well(texts, tmp_path):
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(3), context.Queue()
+    dataset = BuiltinConfig(years=[1860, 1862]).build()
+    processes = [
+        context.Process(target=prepare_at_once, args=(dataset, tmp_path, barrier, results)) for _ in range(3)
+    ]
+    for process in processes:
+        process.start()
+    sums = {results.get(timeout=120) for _ in processes}
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert len(sums) == 1
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_locale_does_not_matter(tmp_path):
+    code = """
+import locale, sys
+from pathlib import Path
+from gpt.data.dataset.builtin import BuiltinConfig
+from gpt.data.tokenizer.bpe import BPEConfig
+from gpt.data.tokens import prepare
+assert locale.getpreferredencoding(False) != "UTF-8"
+dataset = BuiltinConfig(years=[1998, 2002]).build()
+assert any(not text.isascii() for text in dataset.documents("train"))
+for _ in range(2):
+    prepared = prepare(dataset, BPEConfig(vocab_size=400), Path(sys.argv[1]))
+assert prepared.tokenizer.decode(prepared.train.tokens) == "".join(dataset.documents("train"))
+"""
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+def test_memory_does_not_grow_with_the_corpus(texts, tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from gpt.data.dataset import Dataset
+from gpt.data.tokenizer.byte import ByteConfig
+from gpt.data.tokens import prepare
+
+class Long(Dataset):
+    name = "texts"
+
+    def documents(self, split):
+        return ("0123456789" * 100_000 for _ in range(int(sys.argv[2]) if split == "train" else 0))
+
+prepare(Long(), ByteConfig(), Path(sys.argv[1]))
+status = Path("/proc/self/status").read_text(encoding="utf-8")
+print(status.partition("VmHWM:")[2].split()[0])
+"""
+    peaks = [
+        int(subprocess.check_output([sys.executable, "-c", code, str(tmp_path), str(megabytes)]))
+        for megabytes in (4, 40)
+    ]
+    assert peaks[1] - peaks[0] < 20_000  # kB; the longer text's tokens alone are 80,000

@@ -1,0 +1,181 @@
+"""What every tokenizer promises, and files that are no tokenizer."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpt.config import Choice, UserError, variant_names
+from gpt.data.tokenizer import FILE, load
+
+NAMES = variant_names("gpt.data.tokenizer")
+TEXTS = [
+    "the people of the United States ",
+    "don't we? 日本語の文章。日本語\r\n\r\n",
+    "naïve café 😀😀 12345 12345",
+] * 3
+TRICKY = [
+    "", " ", "  \n\n  ", "\r", "\r\n", "\n\r", "\0", "\u2028\u2029\u0085\x0b\x0c\x1c", "\ufeffBOM",
+    "<|endoftext|>", "a" * 5000,
+    "👩‍👩‍👧‍👦", "e\u0301\u0302", "שלום", "１２３", "'s 'LL", "\t\tif x:\n\t\t\treturn",
+    "私は機械学習が大好きです", "\U0010ffff\ud7ff\ue000",
+]  # fmt: skip
+
+
+def build(name, documents=TEXTS, **settings):
+    config = Choice("gpt.data.tokenizer", "tokenizer").validate({"name": name, **settings})
+    return config.build(lambda: iter(documents))
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def tokenizer(request):
+    return build(request.param)
+
+
+@pytest.mark.parametrize("text", TRICKY)
+def test_decoding_gives_the_text_back(tokenizer, text):
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert tokenizer.byte_lengths()[ids].sum() == len(text.encode())
+
+
+@settings(deadline=None)
+@given(text=st.text())
+def test_decoding_gives_any_text_back(tokenizer, text):
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert b"".join(tokenizer.decode_bytes([i]) for i in ids) == text.encode()
+
+
+def test_decoding_gives_every_corpus_back(tokenizer, corpora):
+    for name, text in corpora.items():
+        assert tokenizer.decode(tokenizer.encode(text)) == text, name
+
+
+@pytest.mark.parametrize("character", ["a", " ", "\n", "あ", "1"])
+def test_a_million_equal_characters(tokenizer, character):
+    text = character * 1_000_000 + "z"
+    assert tokenizer.decode_bytes(tokenizer.encode(text)) == text.encode()
+
+
+def test_ids_are_ints_within_the_vocabulary(tokenizer):
+    ids = tokenizer.encode("".join(TRICKY))
+    assert all(type(i) is int for i in ids)
+    assert 0 <= min(ids) <= max(ids) < tokenizer.vocab_size
+
+
+def test_end_of_text_stands_for_no_bytes_and_is_never_encoded(tokenizer):
+    end = tokenizer.end_of_text
+    assert end not in tokenizer.encode("a<|endoftext|>b")
+    assert tokenizer.decode([*tokenizer.encode("ab"), end, *tokenizer.encode("c")]) == "abc"
+    lengths = tokenizer.byte_lengths()
+    assert lengths.dtype == np.int64
+    assert lengths.shape == (tokenizer.vocab_size,)
+    assert np.flatnonzero(lengths == 0).tolist() == [end]
+
+
+def test_half_a_character_is_shown_as_one_replacement(tokenizer):
+    ids = [i for byte in "日".encode()[:2] for i in [tokenizer.tokens.index(bytes([byte]))]]
+    assert tokenizer.decode_bytes(ids) == b"\xe6\x97"
+    assert tokenizer.decode(ids) == "\ufffd"
+
+
+@pytest.mark.parametrize("wrong", [-1, 10**6])
+def test_ids_outside_the_vocabulary_are_named(tokenizer, wrong):
+    with pytest.raises(
+        ValueError, match=f"token id {wrong} is outside the vocabulary of {tokenizer.vocab_size}"
+    ):
+        tokenizer.decode([0, wrong])
+
+
+def test_half_of_a_surrogate_pair_is_refused(tokenizer):
+    with pytest.raises(UserError, match=r"^text: U\+DC80 at character 2 is half of a surrogate pair"):
+        tokenizer.encode("ab\udc80")
+
+
+def test_saved_and_loaded_it_is_the_same(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    again = load(tmp_path)
+    assert type(again) is type(tokenizer)
+    assert (again.vocab_size, again.end_of_text) == (tokenizer.vocab_size, tokenizer.end_of_text)
+    assert [again.encode(text) for text in TRICKY] == [tokenizer.encode(text) for text in TRICKY]
+    before = (tmp_path / FILE).read_bytes()
+    again.save(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_built_twice_it_is_saved_as_the_same_file(name, tmp_path):
+    files = []
+    for _ in range(2):
+        build(name).save(tmp_path)
+        files.append((tmp_path / FILE).read_bytes())
+    assert files[0] == files[1]
+
+
+GOOD = {"version": 1, "name": "byte"}
+BPE = {"version": 1, "name": "bpe", "pattern": "gpt2", "tokens": []}
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "no JSON text"),
+        (b"\x80\x04\x95\x0c", "no JSON text"),
+        (b"{" * 100_000, "no JSON text"),
+        (b"[" * 100_000, "no JSON text"),
+        (b'{"version": 1, "name": "by', "no JSON text"),
+        (b"[1, 2]", "no JSON object"),
+        (b"null", "no JSON object"),
+        ({}, "format version None, this program reads version 1"),
+        ({**GOOD, "version": 2}, "format version 2, this program reads version 1"),
+        ({**GOOD, "version": "1"}, "format version '1', this program reads version 1"),
+        ({**GOOD, "version": "x" * 10_000}, "format version 'xxx"),
+        ({"version": 1}, "no tokenizer named None; there are bpe, byte"),
+        ({**GOOD, "name": "os"}, "no tokenizer named 'os'; there are bpe, byte"),
+        ({**GOOD, "name": "../byte"}, "no tokenizer named '../byte'"),
+        ({**GOOD, "name": "byte\nbpe"}, "no tokenizer named 'byte\\nbpe'"),
+        ({**GOOD, "name": ["byte"]}, "no tokenizer named ['byte']"),
+        ({**GOOD, "_target_": "os.system"}, "the tokenizer is damaged: unknown key '_target_'"),
+        (BPE, "the tokenizer is damaged: the 256 bytes must be among the tokens"),
+        ({**BPE, "tokens": 5}, "the tokenizer is damaged: tokens must be a list of strings"),
+        ({**BPE, "tokens": ["a", None]}, "the tokenizer is damaged: tokens must be a list of strings"),
+        ({**BPE, "tokens": ["a", "a"]}, "the tokenizer is damaged: a token stands twice"),
+        ({**BPE, "tokens": ["a\n"]}, "the tokenizer is damaged: '\\n' stands for no byte"),
+        ({**BPE, "tokens": ["\ud800"]}, "the tokenizer is damaged: '\\ud800' stands for no byte"),
+        ({**BPE, "pattern": "(a+)+$"}, "the tokenizer is damaged: unknown pattern '(a+)+$'"),
+        ({**BPE, "pattern": None}, "the tokenizer is damaged: unknown pattern None"),
+        ({**BPE, "more": 1}, "the tokenizer is damaged: the keys pattern and tokens are expected"),
+        ({"version": 1, "name": "bpe"}, "the tokenizer is damaged: the keys pattern and tokens are expected"),
+    ],
+)
+def test_a_file_that_is_no_tokenizer_is_one_line(content, message, tmp_path):
+    path = tmp_path / FILE
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    with pytest.raises(UserError) as error:
+        load(tmp_path)
+    assert message in str(error.value)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 200 + len(str(path))
+
+
+def test_no_file_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=f"{FILE}: No such file or directory"):
+        load(tmp_path)
+
+
+def test_any_change_of_a_byte_loads_or_is_one_line(tmp_path):
+    build("bpe", vocab_size=260).save(tmp_path)
+    good = (tmp_path / FILE).read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        damaged = bytearray(good)
+        damaged[rng.integers(len(good))] = rng.integers(256)
+        (tmp_path / FILE).write_bytes(bytes(damaged[: rng.integers(len(good) // 2, 2 * len(good))]))
+        try:
+            load(tmp_path)
+        except UserError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - either outcome is right

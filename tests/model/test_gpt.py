@@ -1,0 +1,97 @@
+import math
+
+import pytest
+import torch
+
+from gpt.model.gpt import GPT, token_losses
+
+
+def test_logits_and_losses_have_their_shapes(build):
+    model = build()
+    tokens = torch.randint(50, (2, 5))
+    assert model(tokens).shape == (2, 5, 50)
+    losses = model(tokens, tokens)
+    assert losses.shape == (2, 5)
+    assert losses.dtype == torch.float32
+
+
+def test_losses_by_hand():
+    logits = torch.tensor([[[0.0, math.log(3.0)], [0.0, 0.0]]])
+    losses = token_losses(logits, torch.tensor([[1, -100]]))
+    assert losses.tolist() == [[pytest.approx(math.log(4 / 3)), 0.0]]
+
+
+def test_a_tied_head_is_one_table(build):
+    tied, untied = build(tied=True), build(tied=False)
+    assert untied.count_parameters() - tied.count_parameters() == 50 * 32
+    assert [n for n in tied.state_dict() if "head" in n or "embedding" in n] == ["embedding.weight"]
+    tokens = torch.randint(50, (1, 4))
+    with torch.no_grad():
+        tied.embedding.weight[7] = 0
+    assert (tied(tokens)[..., 7] == 0).all(), "the head reads the same table"
+
+
+def test_the_initialisation_is_as_its_table_says(build):
+    model = build(n_layer=2, d_model=256, n_head=4, init_std=0.02, bias=True, norm="layernorm", tied=False, position="learned")
+    deviations = {
+        "embedding.weight": 0.02,
+        "position.table.weight": 0.02,
+        "head.weight": 0.02,
+        "blocks.1.attention.qkv.weight": 0.02,
+        "blocks.1.attention.output.weight": 0.01,  # 0.02 / sqrt(2 · 2)
+        "blocks.0.feedforward.output.weight": 0.01,
+    }
+    parameters = dict(model.named_parameters())
+    for name, std in deviations.items():
+        assert parameters[name].std().item() == pytest.approx(std, rel=0.05), name
+        assert abs(parameters[name].mean().item()) < std / 10
+    assert all((p == 1).all() for name, p in parameters.items() if name.endswith("norm.weight"))
+    assert all((p == 0).all() for name, p in parameters.items() if name.endswith("bias"))
+
+
+def test_the_same_seed_gives_the_same_weights(build):
+    one, same, other = build(seed=1), build(seed=1), build(seed=2)
+    assert torch.equal(one.embedding.weight, same.embedding.weight)
+    assert not torch.equal(one.embedding.weight, other.embedding.weight)
+
+
+def test_one_batch_is_learned_by_heart(build):
+    model = build(init_std=0.05).train()
+    tokens = torch.randint(50, (2, 9))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(150):
+        loss = model(tokens[:, :-1], tokens[:, 1:]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.01
+
+
+def test_more_tokens_than_the_context_are_refused(build):
+    with pytest.raises(ValueError, match="17 tokens exceed the context of 16"):
+        build()(torch.zeros(1, 17, dtype=torch.int64))
+
+
+def test_a_vocabulary_is_needed():
+    from gpt.model.config import GPTConfig
+
+    with pytest.raises(ValueError, match="vocab_size"):
+        GPT(GPTConfig())
+
+
+def test_flops_by_hand(build):
+    model = build(n_layer=1, n_head=1, d_model=2, feedforward={"name": "relu2", "hidden": 3}, position="none",
+                  vocab_size=5, context=4, qk_norm=False)  # fmt: skip
+    # qkv 2·6, output 2·2, feedforward 2·3 twice, three norms of 2, head 2·5
+    assert model.count_parameters() == 12 + 4 + 12 + 6 + 10
+    assert model.flops_per_token() == 6 * 44 + 12 * 1 * 2 * 4
+    untied = build(n_layer=1, n_head=1, d_model=2, feedforward={"name": "relu2", "hidden": 3}, position="learned",
+                   vocab_size=5, context=4, qk_norm=False, tied=False)  # fmt: skip
+    assert untied.flops_per_token() == model.flops_per_token(), "tables that are looked up take no product"
+
+
+def test_scaled_embeddings(build):
+    plain, scaled = build(), build(scale_embedding=True)
+    tokens = torch.randint(50, (1, 3))
+    place = plain._place(tokens, None, None)
+    assert torch.allclose(scaled._embed(tokens, place), plain._embed(tokens, place) * math.sqrt(32))

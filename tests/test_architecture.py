@@ -1,0 +1,106 @@
+"""The house: imports point one way, and each variant is one file and one yaml."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpt.cli import compose
+from gpt.config import ROOT, Choice, variant_class, variant_names
+from gpt.generation.settings import SampleSettings
+from gpt.training.settings import TrainSettings
+
+CONFIGS = ROOT / "configs"
+LEVELS = [
+    {"config"},
+    {"model", "data", "device"},
+    {"generation"},
+    {"checkpoint", "run"},
+    {"training"},
+    {"literal", "help", "cli"},
+    {"__main__"},
+]
+"""A module imports from its own level and the levels above it in this list."""
+VARIANTS = sorted((path, name) for path, package in Choice.everything.items() for name in variant_names(package))
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name -> file of every module of the package but the root, which re-exports."""
+    files = sorted((ROOT / "gpt").rglob("*.py"))
+    names = {f: ".".join(f.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for f in files}
+    return {name: file for file, name in names.items() if name != "gpt"}
+
+
+def imports(name: str, file: Path) -> set[str]:
+    """The modules of the package that a module imports."""
+    known, found = set(modules()), set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}: relative imports hide their direction"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module or ""}
+    return {module for module in found if module in known and module != name}
+
+
+def level(module: str) -> int:
+    return next(i for i, rooms in enumerate(LEVELS) if module.split(".")[1] in rooms)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_no_arrow_runs_upward(name):
+    for imported in imports(name, modules()[name]):
+        assert level(imported) <= level(name), f"{name} imports {imported}"
+        assert {name.split(".")[1], imported.split(".")[1]} != {"model", "data"}, f"{name} imports {imported}"
+
+
+def test_no_circle():
+    waiting = {name: imports(name, file) for name, file in modules().items()}
+    while ready := {name for name, needed in waiting.items() if not needed & waiting.keys()}:
+        waiting = {name: needed for name, needed in waiting.items() if name not in ready}
+    assert not waiting, f"these import one another in a circle, or stand on one: {sorted(waiting)}"
+
+
+@pytest.mark.parametrize("name", modules())
+def test_only_the_command_line_imports_hydra(name):
+    text = modules()[name].read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        found = [a.name for a in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", "") or ""]
+        if any(module.split(".")[0] == "hydra" for module in found):
+            assert name in ("gpt.cli", "gpt.__main__")
+
+
+@pytest.mark.parametrize("script", ["train.py", "sample.py"])
+def test_scripts_are_short(script):
+    assert len((ROOT / script).read_text(encoding="utf-8").splitlines()) < 60 + 20 * (script == "train.py")
+
+
+@pytest.mark.parametrize("path, name", VARIANTS)
+def test_each_variant_has_a_yaml_with_its_defaults(path, name):
+    folder = CONFIGS / path.removesuffix(".*").replace(".", "/")
+    content = yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8"))
+    if path.endswith(".*"):  # several at once, each under its own name
+        content = content[name]
+    assert content == variant_class(Choice.everything[path], name)(name=name).model_dump()
+
+
+@pytest.mark.parametrize("file", sorted(CONFIGS.glob("*/**/*.yaml")), ids=lambda f: str(f.relative_to(CONFIGS)))
+def test_each_yaml_composes(file):
+    group = file.parent.relative_to(CONFIGS).as_posix()
+    value = f"[{file.stem}]" if group == "logger" else file.stem
+    settings, run_dir = compose("train", [f"{group}={value}"], TrainSettings)
+    assert run_dir is None
+    assert settings.steps > 0
+
+
+@pytest.mark.parametrize("name, cls", [("train", TrainSettings), ("sample", SampleSettings)])
+def test_the_yaml_lists_every_setting_with_its_default(name, cls):
+    content = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text(encoding="utf-8"))
+    plain = {k: f.default for k, f in cls.model_fields.items() if k not in ("model", "logger") and not f.is_required()}
+    assert {k: v for k, v in content.items() if k not in ("defaults", "hydra")} == plain
+
+
+def test_the_default_model_is_the_class_default():
+    settings, _ = compose("train", [], TrainSettings)
+    assert settings.model == type(settings.model)(n_kv_head=1)

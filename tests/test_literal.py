@@ -1,0 +1,53 @@
+"""Free text goes through placeholders, and comes out as it was typed."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpt.literal import Texts, is_text, unescaped
+
+
+@pytest.mark.parametrize(
+    "key", ["prompt", "stop", "name", "run", "resume", "init", "to", "path", "data.path", "a.b_path"]
+)
+def test_these_keys_are_text(key: str) -> None:
+    assert is_text(key)
+
+
+@pytest.mark.parametrize("key", ["prompts", "steps", "tokenizer.name", "dataset.paths", "model.stop"])
+def test_these_keys_are_values(key: str) -> None:
+    assert not is_text(key)
+
+
+@pytest.mark.parametrize(
+    "typed, text",
+    [
+        (r"a\nb\tc", "a\nb\tc"),
+        (r"\\n", r"\n"),
+        (r"\\\n", "\\\n"),
+        ("end\\", "end\\"),
+        (r"\d\N\x41\u0041", r"\d\N\x41\u0041"),
+    ],
+)
+def test_unescaped_knows_three_escapes(typed: str, text: str) -> None:
+    assert unescaped(typed) == text
+
+
+@given(st.text())
+@settings(deadline=None)
+def test_what_is_held_comes_back(text: str) -> None:
+    texts = Texts()
+    placeholder = texts.held("name", text)
+    assert placeholder.isidentifier()
+    assert texts.restored({"a": [placeholder, 1, None], "b": f"x{placeholder}abc"}) == {
+        "a": [text, 1, None],
+        "b": f"x{text}abc",
+    }
+
+
+def test_a_text_that_is_itself_a_placeholder_stays() -> None:
+    texts = Texts()
+    first = texts.held("name", "secret")
+    second = texts.held("prompt", first)
+    assert texts.restored(second) == first
+    assert Texts().restored(first) == first

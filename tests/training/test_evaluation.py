@@ -1,0 +1,52 @@
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from gpt.data.batches import evaluation_windows
+from gpt.training.evaluation import Evaluator
+
+LENGTHS = np.array([1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 0])  # id 10 is end-of-text
+SPLIT = np.array([1, 5, 3, 10, 2, 8, 8, 9, 0, 10, 4, 7, 6, 2, 1, 3, 10, 5, 5, 9, 0])
+
+
+def evaluator(update, rows=2, split=SPLIT):
+    return Evaluator(update.model, partial(evaluation_windows, split, 8, rows), LENGTHS, update.precision)
+
+
+def test_the_whole_split_equals_a_sum_by_hand(build_update):
+    update = build_update()
+    nats = bits = size = 0.0
+    with torch.no_grad():
+        update.model.eval()
+        for start in (0, 8, 16):  # windows of 8, the last of 4
+            window = torch.from_numpy(SPLIT[start : start + 9])
+            logits = update.model(window[None, :-1])[0].double().log_softmax(-1)
+            for row, target in zip(logits, window[1:].tolist(), strict=True):
+                nats -= row[target].item()
+                if target != 10:
+                    bits -= row[target].item() / math.log(2)
+                    size += LENGTHS[target]
+    result = evaluator(update)()
+    assert result.tokens == 20
+    assert result.loss == pytest.approx(nats / 20, rel=1e-6)
+    assert result.bits_per_byte == pytest.approx(bits / size, rel=1e-6)
+    assert result.perplexity == pytest.approx(math.exp(nats / 20), rel=1e-6)
+
+
+def test_two_evaluations_are_identical_and_the_batch_does_not_matter(build_update):
+    update = build_update(dropout=0.5)
+    update.model.train()
+    first, second = evaluator(update)(), evaluator(update)()
+    assert first == second
+    assert update.model.training, "dropout is on again"
+    assert evaluator(update, rows=1)().loss == pytest.approx(first.loss, rel=1e-6)
+
+
+def test_evaluating_draws_no_random_numbers(build_update):
+    update = build_update(dropout=0.5)
+    state = torch.get_rng_state()
+    evaluator(update)()
+    assert torch.equal(torch.get_rng_state(), state)

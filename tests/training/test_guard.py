@@ -1,0 +1,88 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from gpt.config import RunError
+from gpt.training.guard import PATIENCE, Guard, step_unless
+
+NO_SCALER = torch.amp.GradScaler("cpu", enabled=False)
+
+
+def parameter(value=(3.0, 4.0)):
+    p = nn.Parameter(torch.tensor(value))
+    p.grad = torch.tensor(value)
+    return p
+
+
+def guard_over(p, clip=0.0, **settings):
+    return Guard(torch.optim.AdamW([p], lr=0.1, weight_decay=0.0, **settings), clip, NO_SCALER)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_good_update_is_made_and_the_norm_told(fused):
+    p = parameter()
+    norm = guard_over(p, fused=fused).step(torch.tensor(1.0))
+    assert norm.item() == 5.0  # of (3, 4)
+    assert torch.allclose(p.data, torch.tensor([2.9, 3.9]))  # Adam's first step has length lr in each coordinate
+    assert p.grad is None
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("loss, gradient", [(math.nan, 1.0), (1.0, math.nan), (math.inf, 1.0), (1.0, math.inf)])
+def test_a_bad_update_changes_nothing_and_is_counted(fused, loss, gradient):
+    p = parameter()
+    guard = guard_over(p, clip=1.0, fused=fused)
+    guard.step(torch.tensor(1.0))
+    before = p.detach().clone()
+    state = {k: v.clone() for k, v in guard.optimizer.state[p].items()}
+    p.grad = torch.tensor([1.0, gradient])
+    guard.step(torch.tensor(loss))
+    assert torch.equal(p.data, before)
+    assert all(torch.equal(guard.optimizer.state[p][k], state[k]) for k in state if fused or k != "step")
+    assert guard.check() == 1
+    p.grad = torch.ones(2)
+    guard.step(torch.tensor(1.0))
+    assert not torch.equal(p.data, before)
+    assert p.isfinite().all()
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_first_update_that_is_bad_leaves_no_trace(fused):
+    p, untouched = parameter(), parameter()
+    optimizer = torch.optim.AdamW([p], lr=0.1, fused=fused)
+    p.grad = torch.full((2,), math.nan)
+    step_unless(optimizer, torch.tensor(1.0))
+    assert torch.equal(p.data, untouched.data)
+    assert (optimizer.state[p]["exp_avg"] == 0).all()
+
+
+def test_clipping():
+    p = nn.Parameter(torch.zeros(2))
+    p.grad = torch.tensor([3.0, 4.0])
+    guard = Guard(torch.optim.SGD([p], lr=1.0), 1.0, NO_SCALER)
+    assert guard.step(torch.tensor(1.0)).item() == 5.0
+    assert torch.allclose(p.data, torch.tensor([-0.6, -0.8]), atol=1e-5)
+
+
+def test_many_in_a_row_end_the_run():
+    p = parameter()
+    guard = guard_over(p, fused=True)
+    for _ in range(PATIENCE - 1):
+        p.grad = torch.full((2,), math.nan)
+        guard.step(torch.tensor(1.0))
+    assert guard.check() == PATIENCE - 1
+    p.grad = torch.full((2,), math.nan)
+    guard.step(torch.tensor(1.0))
+    with pytest.raises(RunError, match=f"last {PATIENCE} updates"):
+        guard.check()
+
+
+def test_one_good_update_between_begins_the_count_anew():
+    p = parameter()
+    guard = guard_over(p, fused=True)
+    for i in range(2 * PATIENCE):
+        p.grad = torch.full((2,), 1.0 if i % 5 == 0 else math.nan)
+        guard.step(torch.tensor(1.0))
+    assert guard.check() == 2 * PATIENCE * 4 // 5

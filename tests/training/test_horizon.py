@@ -1,0 +1,44 @@
+import time
+
+import pytest
+
+from gpt.config import UserError
+from gpt.training.horizon import Horizon, parse_duration
+
+
+def test_exactly_steps_updates():
+    horizon = Horizon(3)
+    horizon.start()
+    seen = []
+    for step in horizon:
+        seen.append((step, horizon.progress(step), horizon.reached(step)))
+    assert seen == [(0, pytest.approx(1 / 3), False), (1, pytest.approx(2 / 3), False), (2, 1.0, True)]
+
+
+def test_a_budget_ends_by_time_and_its_last_update_is_known():
+    horizon = Horizon(3, budget=0.05)
+    horizon.start()
+    last = []
+    for step in horizon:
+        time.sleep(0.01)
+        assert 0 < horizon.progress(step) <= 1
+        last.append(horizon.reached(step))
+    assert last[-1] is True
+    assert not any(last[:-1])
+    assert horizon.elapsed >= 0.05
+
+
+def test_how_many_updates():
+    assert Horizon(7).updates(seconds=2.0) == 7
+    assert Horizon(7, budget=60.0).updates(seconds=2.0) == 30
+
+
+@pytest.mark.parametrize("text, seconds", [("90s", 90), ("5min", 300), ("1.5h", 5400), ("2 min", 120)])
+def test_durations(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["5", "min", "-1min", "0s", "5 days", "5min 3s", ""])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(UserError, match="budget: .*write it like 90s, 5min or 1.5h"):
+        parse_duration(text)

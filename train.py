@@ -1,0 +1,65 @@
+"""Train a GPT on text: `python train.py --help` lists what can be set."""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from gpt import cli
+from gpt.config import ROOT
+from gpt.data.batches import Batches, evaluation_windows
+from gpt.data.tokens import prepare
+from gpt.device import choose_device, choose_precision, prepare_device
+from gpt.generation.settings import GenerationSettings
+from gpt.generation.text import TextGeneration
+from gpt.model.gpt import GPT
+from gpt.run import RunFolder, claim_folder
+from gpt.training.evaluation import Evaluator
+from gpt.training.guard import Guard
+from gpt.training.horizon import Horizon
+from gpt.training.logger import Loggers, RunInfo
+from gpt.training.settings import TrainSettings
+from gpt.training.summary import conclude, summarize
+from gpt.training.trainer import Rhythm, Trainer
+from gpt.training.update import Update
+
+
+def train(settings: TrainSettings, run_dir: Path | None) -> None:
+    """Assemble the parts of a run, train, and tell what came of it."""
+    device = choose_device(settings.device)
+    precision = choose_precision(settings.precision, device)
+    prepare_device(device)
+    with torch.device("meta"):
+        GPT(settings.model.for_vocabulary(1))  # parts that do not go together are refused before data is prepared
+
+    data = prepare(settings.dataset.build(), settings.tokenizer, ROOT / "data")
+    torch.manual_seed(settings.seed)
+    model = GPT(settings.model.for_vocabulary(data.tokenizer.vocab_size)).to(device)
+    batches = Batches(data.train, model.config.context, settings.batch_size, settings.seed)
+    scaler = torch.amp.GradScaler(device.type, enabled=precision.name == "fp16")
+    update = Update(model, Guard(settings.optimizer.build(model), settings.clip, scaler), precision)
+    rhythm = Rhythm(settings.accumulate, settings.eval_every, settings.save_every)
+    evaluate = None
+    if data.validation:
+        rows = settings.batch_size // settings.accumulate
+        windows = partial(evaluation_windows, data.validation, model.config.context, rows)
+        evaluate = Evaluator(model, windows, data.tokenizer.byte_lengths(), precision)
+
+    horizon = Horizon(settings.steps, settings.budget_seconds)
+    horizon.start()
+    first = [batches.batch(0, micro_step, settings.accumulate) for micro_step in range(settings.accumulate)]
+    cost = update.compile(settings.compile, first, horizon)
+    run = RunFolder(claim_folder(run_dir, settings.name), settings.for_model(model.config), data.tokenizer)
+    loggers = Loggers([logger.build() for logger in settings.logger.values()])
+    loggers.start(RunInfo(run, summarize(model, data, batches, horizon, precision, cost)))
+    trainer = Trainer(model, update, batches, settings.schedule.build(), horizon, rhythm, evaluate, run, loggers)
+    try:
+        evaluation = trainer.fit()
+    finally:
+        loggers.finish()
+    sample = TextGeneration(model, data.tokenizer, [""], GenerationSettings(max_new_tokens=150)).run()[0]
+    conclude(run.folder, evaluation, sample.text)
+
+
+if __name__ == "__main__":
+    cli.main("train", TrainSettings, train)
