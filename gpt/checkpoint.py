@@ -112,11 +112,13 @@ def load_model(folder: Path, device: torch.device) -> tuple[GPT, dict[str, Any]]
         UserError: configuration or weights that are damaged, or do not fit one another.
     """
     settings = read_json(folder / CONFIG)
+    if not isinstance(settings.get("model"), dict) or settings["model"].get("vocab_size") is None:
+        raise UserError(f"run: {folder / CONFIG} describes no model; the checkpoint is damaged")
+    config = parse(GPTConfig, settings["model"], "model")
     try:
-        config = parse(GPTConfig, settings["model"], "model")
         weights = load_file(folder / WEIGHTS, device=str(device))
-    except (KeyError, TypeError, SafetensorError, OSError) as error:
-        raise UserError(f"run: {folder} cannot be read ({type(error).__name__}: {error})") from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"run: {folder / WEIGHTS} cannot be read ({error}); the checkpoint is damaged") from None
     weights = {_plain_name(name): tensor for name, tensor in weights.items()}
     if config.n_layer > len(weights):
         raise UserError(f"run: {folder / WEIGHTS} does not hold the {config.n_layer} layers of its configuration")

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, NamedTuple
 
 import torch
@@ -31,7 +31,9 @@ class Precision(NamedTuple):
 
     def autocast(self) -> AbstractContextManager[None]:
         """The context in which a forward computes in this precision."""
-        return torch.autocast(self.device.type, DTYPES[self.name], enabled=self.name != "fp32")
+        if self.name == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, DTYPES[self.name])
 
 
 def choose_device(name: str) -> torch.device:

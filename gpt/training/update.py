@@ -46,18 +46,19 @@ class Update:
         Dividing each micro-batch's sum by the count of all targets makes any split of a batch give one gradient, also
         where targets are masked and their number differs between micro-batches.
         """
-        count = sum(int((targets != IGNORE).sum()) for _, targets in micro_batches)
+        there = [(self._to_device(inputs), self._to_device(targets)) for inputs, targets in micro_batches]
+        count = torch.stack([(targets != IGNORE).sum() for _, targets in there]).sum()
         losses = []
-        for inputs, targets in micro_batches:
+        for inputs, targets in there:
             loss = self.loss_sum(self.forward, inputs, targets) / count
             self.guard.backward(loss)
             losses.append(loss.detach())
         return torch.stack(losses).sum()
 
     def loss_sum(self, forward: Forward, inputs: Tensor, targets: Tensor) -> Tensor:
-        """The sum of a micro-batch's losses by `forward`."""
+        """The sum of a micro-batch's losses by `forward`; all of it is on the device."""
         with self.precision.autocast():
-            return forward(self._to_device(inputs), self._to_device(targets)).sum()
+            return forward(inputs, targets).sum()
 
     def compile(self, mode: CompileMode, micro_batches: Sequence[MicroBatch], horizon: Horizon) -> Cost:
         """Measure an update, and compile the forward as `mode` says and, for `auto`, where the horizon repays it.
@@ -66,7 +67,7 @@ class Update:
             UserError: mode `strict`, and compiling failed.
         """
         seconds = self._measured(micro_batches)
-        inputs, targets = micro_batches[0]
+        inputs, targets = map(self._to_device, micro_batches[0])
 
         def probe(forward: Forward) -> float:
             self.model.eval()  # dropout would make the two losses differ

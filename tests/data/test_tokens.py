@@ -228,7 +228,7 @@ def test_several_processes_at_once_all_end_well(texts, tmp_path):
     ]
     for process in processes:
         process.start()
-    sums = {results.get(timeout=120) for _ in processes}
+    sums = {results.get(timeout=60) for _ in processes}
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]

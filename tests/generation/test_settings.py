@@ -8,7 +8,7 @@ from gpt.generation.settings import SampleSettings
 
 NAMES = {
     *("run", "prompt", "prompts", "max_new_tokens", "num_samples", "temperature", "top_k", "top_p", "min_p"),
-    *("repetition_penalty", "stop", "overflow", "seed", "stream", "device", "precision", "compile", "debug"),
+    *("repetition_penalty", "stop", "overflow", "seed", "stream", "device", "precision", "debug"),
 }
 
 
@@ -68,7 +68,6 @@ def test_a_folder_is_no_file_of_prompts():
         ({"device": "gpu"}, "device: there is no device 'gpu'"),
         ({"device": "cuda:x"}, "device"),
         ({"precision": "int8"}, "precision"),
-        ({"compile": True}, "compile"),
         ({"temprature": 1.0}, "temprature: there is no such setting; did you mean temperature?"),
     ],
 )

@@ -16,20 +16,21 @@ TABLE = 300  # more rows than the 257 ids of the tokenizer
 
 @pytest.fixture(scope="module")
 def model():
-    """A model that has learned TEXT by heart, from any of its bytes on, and to end it."""
+    """A model that has learned TEXT by heart, from any of its characters on, and to end it."""
     torch.manual_seed(0)
     sizes = {"vocab_size": TABLE, "context": CONTEXT, "n_layer": 2, "n_head": 2, "d_model": 48}
     model = GPT(parse(GPTConfig, sizes))
     document = [256, *TEXT.encode(), 256]
-    rows = [document[start:] + [IGNORE] * start for start in range(len(document) - 1)]
+    starts = [0, *(1 + len(TEXT[:i].encode()) for i in range(len(TEXT)))]
+    rows = [document[start:] + [IGNORE] * start for start in starts]
     tokens = torch.tensor(rows)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(60):
+    for _ in range(100):
         loss = model(tokens[:, :-1].clamp(min=0), targets=tokens[:, 1:]).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    assert loss < 0.02
+    assert loss < 0.05  # what is left: はい、 share their first byte, and E stands twice
     return model.eval()
 
 
@@ -129,8 +130,9 @@ def test_a_special_token_s_text_in_a_prompt_is_text(model):
 def test_the_model_s_mode_comes_back_when_all_texts_have_ended(model):
     model.train()
     try:
-        write(model, ["THE"]).run()
-        assert model.training
+        texts = write(model, ["THE"])
+        assert texts.run()[0].ending == "end-of-text"
+        assert model.training  # although `texts`, with steps that were not taken, is still there
     finally:
         model.eval()
 

@@ -1,0 +1,164 @@
+"""Checkpoints are whole or not there, and data whoever wrote them."""
+
+import json
+import pickle
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from gpt import checkpoint
+from gpt.config import UserError
+from gpt.data.tokenizer.byte import ByteConfig
+from gpt.model.config import GPTConfig
+from gpt.model.gpt import GPT
+
+CPU = torch.device("cpu")
+CONFIG = GPTConfig(vocab_size=257, context=8, n_layer=1, n_head=2, d_model=8)
+
+
+def state(step, loss=None):
+    return {"step": step, "tokens": step * 8, "elapsed": 1.0, "validation_loss": loss}
+
+
+@pytest.fixture()
+def model():
+    torch.manual_seed(0)
+    return GPT(CONFIG)
+
+
+@pytest.fixture()
+def written(tmp_path, model):
+    settings = {"model": CONFIG.model_dump()}
+    return checkpoint.write(tmp_path, model, settings, ByteConfig().build(lambda: iter(())), state(3, 2.5)).folder
+
+
+def reseal(folder):
+    """Make the checksums right again, as someone who means harm would."""
+    sums = {p.name: checkpoint._sha256(p) for p in folder.iterdir() if p.name != checkpoint.CHECKSUMS}
+    (folder / checkpoint.CHECKSUMS).write_text(json.dumps(sums))
+
+
+def opened(folder):
+    checkpoint.find(folder.parent)
+    checkpoint.verify(folder)
+    return checkpoint.load_model(folder, CPU)
+
+
+def test_what_was_written_comes_back(written, model):
+    loaded, settings = opened(written)
+    assert settings == {"model": CONFIG.model_dump()}
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), loaded.parameters(), strict=True))
+    tokens = torch.randint(257, (1, 8))
+    assert torch.equal(loaded(tokens), model.eval()(tokens))
+    assert not loaded.training
+    assert [p.requires_grad for p in loaded.parameters()] == [True] * len(list(model.parameters()))
+
+
+def test_tied_weights_are_stored_once_and_still_tied(written):
+    assert "head.weight" not in load_file(written / checkpoint.WEIGHTS)
+    loaded, _ = opened(written)
+    assert loaded.head is None
+
+
+def test_nothing_but_the_checkpoint_is_left(written):
+    assert [p.name for p in written.parent.iterdir()] == ["step_00000003"]
+    names = {"checksums.json", "config.json", "model.safetensors", "state.json", "vocabulary.json"}
+    assert {p.name for p in written.iterdir()} == names
+
+
+def test_best_and_last_are_kept(tmp_path, model):
+    tokenizer = ByteConfig().build(lambda: iter(()))
+    for step, loss in [(1, 3.0), (2, 2.0), (3, None), (4, 2.5), (5, None)]:
+        checkpoint.write(tmp_path, model, {"model": CONFIG.model_dump()}, tokenizer, state(step, loss))
+    found = checkpoint.find(tmp_path)
+    assert [c.step for c in found] == [1, 2, 3, 4, 5]
+    assert checkpoint.best(found).step == 2
+    checkpoint.prune(found)
+    assert [c.step for c in checkpoint.find(tmp_path)] == [2, 5]
+    assert checkpoint.best([c for c in found if c.step in (3, 5)]) is None
+
+
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])
+def test_prefixes_of_compile_and_ddp_are_no_part_of_a_name(written, model, prefix):
+    weights = load_file(written / checkpoint.WEIGHTS)
+    save_file({prefix + k: v for k, v in weights.items()}, written / checkpoint.WEIGHTS)
+    reseal(written)
+    loaded, _ = opened(written)
+    assert torch.equal(loaded.embedding.weight, model.embedding.weight)
+
+
+def change_json(name, **changes):
+    def change(folder):
+        content = json.loads((folder / name).read_text())
+        for key, value in changes.items():
+            target, *path = content, *key.split("__")
+            for part in path[:-1]:
+                target = target[part]
+            target[path[-1]] = value
+        (folder / name).write_text(json.dumps(content))
+
+    return change
+
+
+def truncate(name):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-10])
+
+
+def make_pickle(folder):
+    class Harm:
+        def __reduce__(self):
+            return (open, (str(folder / "harm"), "w"))
+
+    (folder / checkpoint.WEIGHTS).write_bytes(pickle.dumps(Harm()))
+
+
+def wrong_shape(folder):
+    weights = load_file(folder / checkpoint.WEIGHTS)
+    weights["embedding.weight"] = torch.zeros(257, 9)
+    save_file(weights, folder / checkpoint.WEIGHTS)
+
+
+@pytest.mark.parametrize("resealed", [False, True])
+@pytest.mark.parametrize(
+    "damage, tells",
+    [
+        (truncate(checkpoint.WEIGHTS), "model.safetensors"),
+        (truncate(checkpoint.CONFIG), "config.json"),
+        (truncate(checkpoint.STATE), "state.json"),
+        (lambda folder: (folder / checkpoint.WEIGHTS).unlink(), "model.safetensors"),
+        (make_pickle, "model.safetensors"),
+        (wrong_shape, "names and shapes"),
+        (change_json(checkpoint.STATE, format=2), "format 2, this version reads 1"),
+        (change_json(checkpoint.STATE, step="3; import os"), "state.json is damaged"),
+        (change_json(checkpoint.CONFIG, model__n_layer=10**9), "does not hold the 1000000000 layers"),
+        (change_json(checkpoint.CONFIG, model__d_model=16), "names and shapes"),
+        (change_json(checkpoint.CONFIG, model__attention={"name": "os"}), r"model\.attention: .*'os'"),
+        (change_json(checkpoint.CONFIG, model__attention={"name": "../run"}), r"model\.attention"),
+        (change_json(checkpoint.CONFIG, model___target_="os.system"), "_target_"),
+        (change_json(checkpoint.CONFIG, model=[]), "config.json describes no model"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_damage_and_harm_are_refused(written, damage, tells, resealed):
+    damage(written)
+    if resealed:
+        reseal(written)
+    with pytest.raises(UserError, match=tells if resealed else f"({tells})|changed since it was saved"):
+        opened(written)
+    assert not (written / "harm").exists()
+
+
+def test_a_checksum_file_that_names_a_way_out_does_not_lead_there(written):
+    sums = json.loads((written / checkpoint.CHECKSUMS).read_text())
+    (written / checkpoint.CHECKSUMS).write_text(json.dumps({**sums, "../../outside": "0"}))
+    with pytest.raises(UserError, match="missing or was changed"):
+        checkpoint.verify(written)
+
+
+def test_a_folder_that_was_not_finished_is_no_checkpoint(written):
+    aside = written.parent / ".step_00000004.123"
+    shutil.copytree(written, aside)
+    (aside / checkpoint.CHECKSUMS).unlink()
+    assert [c.step for c in checkpoint.find(written.parent)] == [3]
