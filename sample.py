@@ -20,7 +20,10 @@ def sample(settings: SampleSettings, _: Path | None) -> None:
     seconds = time.perf_counter() - started
     tokens = sum(text.tokens for text in texts.samples)
     endings = ", ".join(dict.fromkeys(text.ending or "" for text in texts.samples))
-    print(f"{tokens} tokens in {seconds:.1f} s, {tokens / seconds:,.0f} tokens/s; ended by {endings}", file=sys.stderr)
+    print(
+        f"{tokens} tokens in {seconds:.1f} s, {tokens / seconds:,.0f} tokens/s; ended by {endings}",
+        file=sys.stderr,
+    )
 
 
 def show(texts: TextGeneration, live: bool) -> None:

@@ -17,9 +17,7 @@ def main() -> None:
         sys.argv[1:2] = []
         import_module(VERBS[verb][0]).main()
     else:
-        print(
-            f"error: {verb}: there is no such verb; python -m gpt lists those that there are", file=sys.stderr
-        )
+        print(f"error: {verb}: there is no such verb; python -m gpt lists those that there are", file=sys.stderr)
         sys.exit(2)
 
 

@@ -167,5 +167,3 @@ def _write_json(path: Path, data: Mapping[str, Any]) -> None:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -47,7 +47,7 @@ def main(
         task: receives the settings, and `hydra.run.dir` where the user gave one.
         config_dir: a folder per choice, a file per option.
     """
-    argv = sys.argv[1:]
+    argv = [_as_typed(argument) for argument in sys.argv[1:]]
     debug = any(argument.lstrip("+").lower() == "debug=true" for argument in argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or a file in an old encoding must not end a run over a character that it lacks.
@@ -88,6 +88,11 @@ def compose(
     if run_dir == "":
         raise UserError("hydra.run.dir: expected a folder, got nothing")
     return parse(settings, data), Path(run_dir) if run_dir is not None else None
+
+
+def _as_typed(argument: str) -> str:
+    """An argument as UTF-8, whatever the locale that Python read it in."""
+    return os.fsencode(argument).decode("utf-8", errors="surrogateescape")
 
 
 def _override(argument: str, texts: Texts, groups: Groups) -> str:

@@ -107,14 +107,10 @@ class Choice:
         names = variant_names(self.package)
         field = self.path.removesuffix(".*")
         if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
-            raise UserError(
-                f"{field}: expected one of {', '.join(names)} and its settings, got {shown(value)}"
-            )
+            raise UserError(f"{field}: expected one of {', '.join(names)} and its settings, got {shown(value)}")
         name = value["name"]
         if name not in names:
-            raise UserError(
-                f"{field}: there is no {name!r}; {nearest(name, names)}there are {', '.join(names)}"
-            )
+            raise UserError(f"{field}: there is no {name!r}; {nearest(name, names)}there are {', '.join(names)}")
         return parse(variant_class(self.package, name), value, self.path.replace("*", name))
 
 

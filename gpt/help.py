@@ -37,18 +37,14 @@ class Option:
     values: Callable[[str], Mapping[str, Any]]
 
 
-def options_of(
-    config: DictConfig, groups: Mapping[str, Sequence[str]], config_dir: Path
-) -> dict[str, Option]:
+def options_of(config: DictConfig, groups: Mapping[str, Sequence[str]], config_dir: Path) -> dict[str, Option]:
     """The options of those `groups` that `config`, which was composed without arguments, has a place for."""
     options = {}
     for group, names in groups.items():
         here = OmegaConf.select(config, group.replace("/", "."))
         choices = config.hydra.runtime.choices
         # Of a group that takes several at once hydra keeps no record; each stands under its own name.
-        chosen = (
-            [choices[group]] if group in choices else list(here) if isinstance(here, DictConfig) else None
-        )
+        chosen = [choices[group]] if group in choices else list(here) if isinstance(here, DictConfig) else None
         if chosen is not None:
             options[group] = Option(names, chosen, partial(_preset, config_dir / group))
     return options
@@ -59,9 +55,7 @@ def _preset(folder: Path, name: str) -> Any:
     return OmegaConf.to_container(OmegaConf.load(file)) if file.exists() else {}
 
 
-def page(
-    script: str, settings: type[Config], defaults: Mapping[str, Any], options: Mapping[str, Option]
-) -> Group:
+def page(script: str, settings: type[Config], defaults: Mapping[str, Any], options: Mapping[str, Option]) -> Group:
     """What `script` does, how it is called, what can be chosen, and all that can be set.
 
     Args:

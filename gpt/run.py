@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, overload
 
-import torch
 import yaml
 
 from gpt import checkpoint

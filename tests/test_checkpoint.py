@@ -22,13 +22,13 @@ def state(step, loss=None):
     return {"step": step, "tokens": step * 8, "elapsed": 1.0, "validation_loss": loss}
 
 
-@pytest.fixture()
+@pytest.fixture
 def model():
     torch.manual_seed(0)
     return GPT(CONFIG)
 
 
-@pytest.fixture()
+@pytest.fixture
 def written(tmp_path, model):
     settings = {"model": CONFIG.model_dump()}
     return checkpoint.write(tmp_path, model, settings, ByteConfig().build(lambda: iter(())), state(3, 2.5)).folder

@@ -138,9 +138,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Script]:
             _write(folder / PARTS / package / f"{name}.py", f"from gpt.config import Variant\n{about}")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        text = TASKS.format(
-            here=str(folder), tests=str(Path(__file__).parent), configs=str(folder / "configs")
-        )
+        text = TASKS.format(here=str(folder), tests=str(Path(__file__).parent), configs=str(folder / "configs"))
         _write(folder / "work" / "run.py", text)
         yield Script(folder / "work" / "run.py", folder / "configs")
 
@@ -349,10 +347,7 @@ def test_a_group_that_this_script_does_not_take_is_told(script: Script) -> None:
 def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(script: Script) -> None:
     done = script("stpes=2")
     assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        done.stderr
-        == "error: stpes: there is no such setting; did you mean steps? see --help for all of them\n"
-    )
+    assert done.stderr == "error: stpes: there is no such setting; did you mean steps? see --help for all of them\n"
 
 
 class Ended(NamedTuple):
@@ -402,9 +397,7 @@ def test_the_task_gets_the_settings_and_the_folder(end: Callable[..., Ended]) ->
         (MemoryError(), 1, "unexpected MemoryError: ; run again with debug=true for the traceback"),
     ],
 )
-def test_what_the_task_raises_is_one_line(
-    end: Callable[..., Ended], error: Exception, code: int, told: str
-) -> None:
+def test_what_the_task_raises_is_one_line(end: Callable[..., Ended], error: Exception, code: int, told: str) -> None:
     assert end(error=error) == (code, "at work 3 None\n", f"error: {told}\n")
 
 
@@ -461,9 +454,7 @@ def test_a_closed_pipe_is_no_error(script: Script, argument: str) -> None:
 def test_another_broken_pipe_is_an_error(script: Script) -> None:
     done = script("name=pipe")
     assert done.returncode == 1
-    assert done.stderr.startswith(
-        "error: unexpected BrokenPipeError: a worker is gone; run again with debug=true"
-    )
+    assert done.stderr.startswith("error: unexpected BrokenPipeError: a worker is gone; run again with debug=true")
 
 
 def test_a_terminal_that_lacks_a_character_does_not_end_the_run(script: Script) -> None:
@@ -472,9 +463,7 @@ def test_a_terminal_that_lacks_a_character_does_not_end_the_run(script: Script) 
     assert "x\\u79c1" in done.stdout
 
 
-def test_cfg_prints_the_checked_configuration_and_does_nothing_more(
-    script: Script, end: Callable[..., Ended]
-) -> None:
+def test_cfg_prints_the_checked_configuration_and_does_nothing_more(script: Script, end: Callable[..., Ended]) -> None:
     argv = ["prompt=${HOME}: 私", "name=007", "optimizer=sgd"]
     code, out, err = end("--cfg", *argv)
     assert (code, err) == (0, "")

@@ -153,9 +153,7 @@ def test_nothing_is_suggested_where_nothing_is_near() -> None:
 
 
 def test_messages_start_where_the_part_stands() -> None:
-    assert told({"n_layr": 1}, Model, "model").startswith(
-        "model.n_layr: there is no such setting; did you mean m"
-    )
+    assert told({"n_layr": 1}, Model, "model").startswith("model.n_layr: there is no such setting; did you mean m")
 
 
 def test_a_config_does_not_change() -> None:
@@ -222,9 +220,7 @@ def test_a_wrong_choice_is_told(run: type[Config], data: object, message: str) -
 
 def test_one_of_several_choices_is_told_under_its_own_name(run: type[Config]) -> None:
     data = {"optimizer": {"name": "adam"}, "several": {"sgd": {"name": "sgd", "momntum": 1}}}
-    assert told(data, run).startswith(
-        "several.sgd.momntum: there is no such setting; did you mean several.sgd.m"
-    )
+    assert told(data, run).startswith("several.sgd.momntum: there is no such setting; did you mean several.sgd.m")
 
 
 def test_settings_are_listed_with_those_of_configs_and_variants_inside(run: type[Config]) -> None:

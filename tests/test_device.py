@@ -57,7 +57,10 @@ def test_an_update_and_a_decode_step_stay_on_the_device(attention, position, nor
     batches = Batches(tokens, 8, 4, seed=0)
     micro_batches = [batches.batch(0, micro_step, accumulate=2) for micro_step in range(2)]
     padding = torch.tensor([[-1, 0, 1], [0, 1, 2]]).to(META)
-    prompt, following = torch.zeros(2, 3, dtype=torch.int64, device=META), Where(padding[:, -1:] + 1, padding[:, :1] * 0)
+    prompt, following = (
+        torch.zeros(2, 3, dtype=torch.int64, device=META),
+        Where(padding[:, -1:] + 1, padding[:, :1] * 0),
+    )
     uniform = torch.zeros(2, dtype=torch.float64, device=META)
     seen = torch.zeros(2, 11, dtype=torch.bool, device=META)
     settings = SamplerSettings(top_k=3, top_p=0.9, min_p=0.1, repetition_penalty=1.1)
@@ -83,7 +86,7 @@ def test_the_mode_rejects_what_it_should():
             torch.zeros((), device=META).item()
 
 
-@pytest.fixture()
+@pytest.fixture
 def tokens():
     return torch.arange(100).numpy() % 11
 

@@ -19,7 +19,7 @@ from gpt.run import METRICS, RunFolder, claim_folder, load
 CONFIG = GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)
 
 
-@pytest.fixture()
+@pytest.fixture
 def root(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "RUNS", tmp_path / "runs")
     return tmp_path / "runs"
@@ -62,7 +62,10 @@ def test_metrics_have_one_row_each_and_fixed_columns(tmp_path):
     with (run.folder / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(METRICS)
-    assert [(r["step"], r["loss"], r["validation_loss"]) for r in rows] == [("1", "2.5", ""), ("1", "", "2.25")]
+    assert [(r["step"], r["loss"], r["validation_loss"]) for r in rows] == [
+        ("1", "2.5", ""),
+        ("1", "", "2.25"),
+    ]
 
 
 def test_config_yaml_is_plain_and_whole(tmp_path):

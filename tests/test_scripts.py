@@ -13,7 +13,8 @@ from gpt.config import ROOT
 
 TINY = [
     "tokenizer=byte", "model.n_layer=1", "model.n_head=2", "model.d_model=16", "model.context=32",
-    "dataset.years=[1790,1800]", "steps=30", "batch_size=8", "eval_every=20", "compile=off", "precision=fp32", "device=cpu",
+    "dataset.years=[1790,1800]", "steps=30", "batch_size=8", "eval_every=20",
+    "compile=off", "precision=fp32", "device=cpu",
 ]  # fmt: skip
 
 
@@ -32,7 +33,7 @@ def trained(tmp_path_factory):
 
 
 def test_training_tells_what_it_does_and_what_came_of_it(trained):
-    folder, process = trained
+    _, process = trained
     out = process.stdout
     for label in ("model", "data", "training", "device", "cost"):
         assert re.search(rf"^{label}\s", out, re.M), label
@@ -72,7 +73,7 @@ def test_the_last_line_is_the_loss_of_the_last_weights(trained):
 
 
 def test_the_same_seed_gives_the_same_losses(trained, tmp_path):
-    folder, first = trained
+    _, first = trained
     same = script("train.py", *TINY, "accumulate=2", "hydra.run.dir=again", cwd=tmp_path)
     assert same.stdout.splitlines()[-1] == first.stdout.splitlines()[-1]
     other = script("train.py", *TINY, "hydra.run.dir=other", "seed=1", "logger=[]", cwd=tmp_path)
@@ -89,14 +90,23 @@ def test_a_folder_is_not_overwritten(trained):
 
 
 def test_a_budget_replaces_steps(tmp_path):
-    process = script("train.py", *TINY, "steps=1000000", "budget=3s", "hydra.run.dir=b", "dataset.validation_every=0", cwd=tmp_path)
+    process = script(
+        "train.py",
+        *TINY,
+        "steps=1000000",
+        "budget=3s",
+        "hydra.run.dir=b",
+        "dataset.validation_every=0",
+        cwd=tmp_path,
+    )
     assert process.returncode == 0, process.stderr
     assert process.stdout.splitlines()[-1] == "validation loss n/a"
     assert "not evaluated" in script("sample.py", "run=b", "max_new_tokens=5", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize(
-    "prompt", ["What's up, doc? (yes=no)", "私は機械学習が大好きです", "🙂", "${HOME}", "007", "a,b", "x=1", "true"]
+    "prompt",
+    ["What's up, doc? (yes=no)", "私は機械学習が大好きです", "🙂", "${HOME}", "007", "a,b", "x=1", "true"],
 )
 def test_a_prompt_is_literal(trained, prompt):
     folder, _ = trained
@@ -109,7 +119,12 @@ def test_a_prompt_is_literal(trained, prompt):
 def test_several_prompts_and_samples(trained):
     folder, _ = trained
     process = script(
-        "sample.py", "run=mine", "prompts=['The people','A']", "num_samples=2", "max_new_tokens=12", cwd=folder.parent
+        "sample.py",
+        "run=mine",
+        "prompts=['The people','A']",
+        "num_samples=2",
+        "max_new_tokens=12",
+        cwd=folder.parent,
     )
     headings = re.findall(r"^--- (\d) of 4 ---$", process.stdout, re.M)
     assert headings == ["1", "2", "3", "4"]

@@ -1,7 +1,7 @@
 """Token files -> inputs and targets, as a pure function of the step: resuming needs no state.
 
 With N tokens and windows of `context`, an epoch has W = (N - context) // context windows, from an offset in
-[0, context) that is drawn for the epoch: window w of it is the inputs offset + w·context up to the next
+[0, N - W·context) that is drawn for the epoch: window w of it is the inputs offset + w·context up to the next
 window's, and as targets the tokens one further on. Fewer than 2·context tokens are left out, other ones in
 each epoch. Sequence g of a training, counted over all its batches, is window permutation(g mod W) of epoch
 floor(g / W).
@@ -49,15 +49,15 @@ class Batches:
     """
 
     def __init__(self, tokens: Tokens, context: int, batch_size: int, seed: int) -> None:
-        check_length(
-            tokens, context, 2 * context, "an epoch begins at a random place within the first of them"
-        )
+        check_length(tokens, context, 2 * context, "an epoch begins at a random place within the first of them")
         self.tokens = tokens
         self.context = context
         self.batch_size = batch_size
         self.seed = seed
         self.windows = (len(tokens) - context) // context
         """Sequences of an epoch."""
+        self.offsets = len(tokens) - self.windows * context
+        """Places at which an epoch may begin: so many that no token is left out of all epochs."""
 
     @property
     def tokens_per_step(self) -> int:
@@ -104,7 +104,7 @@ class Batches:
         for epoch in np.unique(epochs):
             here = epochs == epoch
             offset, keys = draw(self.seed, int(epoch))
-            starts[here] = offset % self.context + permute(places[here], self.windows, keys) * self.context
+            starts[here] = offset % self.offsets + permute(places[here], self.windows, keys) * self.context
         return starts
 
 

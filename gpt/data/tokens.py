@@ -88,9 +88,7 @@ class TokenFile:
         size = self.path.stat().st_size if self.path.exists() else None
         if size != expected:
             found = "is missing" if size is None else f"has {size:,} bytes instead of {expected:,}"
-            raise UserError(
-                f"{self.path} {found}; delete {self.path.parent} and its tokens are prepared anew"
-            )
+            raise UserError(f"{self.path} {found}; delete {self.path.parent} and its tokens are prepared anew")
 
 
 @dataclass(frozen=True)

@@ -78,14 +78,10 @@ def check(prompts: Sequence[Sequence[int]], context: int, vocab_size: int) -> No
         raise ValueError("there is no prompt")
     for index, prompt in enumerate(prompts):
         if not 1 <= len(prompt) <= context:
-            raise ValueError(
-                f"prompt {index} has {len(prompt)} tokens, not between 1 and the context {context}"
-            )
+            raise ValueError(f"prompt {index} has {len(prompt)} tokens, not between 1 and the context {context}")
         if not 0 <= min(prompt) <= max(prompt) < vocab_size:
             wrong = next(token for token in prompt if not 0 <= token < vocab_size)
-            raise ValueError(
-                f"prompt {index} has the token id {wrong}, not below the vocabulary {vocab_size}"
-            )
+            raise ValueError(f"prompt {index} has the token id {wrong}, not below the vocabulary {vocab_size}")
 
 
 def crop(prompts: Sequence[Sequence[int]], context: int) -> tuple[list[list[int]], list[str]]:
@@ -100,9 +96,7 @@ def crop(prompts: Sequence[Sequence[int]], context: int) -> tuple[list[list[int]
 
 
 @torch.inference_mode()
-def _steps(
-    model: GPT, rows: list[list[int]], settings: GenerationSettings, vocab_size: int
-) -> Generator[Tensor]:
+def _steps(model: GPT, rows: list[list[int]], settings: GenerationSettings, vocab_size: int) -> Generator[Tensor]:
     """`generate` for checked rows."""
     windows = Windows(model, rows, settings.max_new_tokens)
     room = [model.config.context - len(row) for row in rows]

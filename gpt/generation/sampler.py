@@ -59,9 +59,7 @@ def uniforms(seed: int, samples: Sequence[int], device: torch.device) -> Iterato
         yield from torch.from_numpy(block).to(device).unbind(1)
 
 
-def next_token(
-    logits: Tensor, uniform: Tensor, settings: SamplerSettings, seen: Tensor | None = None
-) -> Tensor:
+def next_token(logits: Tensor, uniform: Tensor, settings: SamplerSettings, seen: Tensor | None = None) -> Tensor:
     """Choose each row's next token; nothing is read back from the device.
 
     Args:

@@ -47,9 +47,7 @@ class TextGeneration:
         UserError: an empty prompt and no end-of-text, or with overflow=error one that does not fit.
     """
 
-    def __init__(
-        self, model: GPT, tokenizer: Tokenizer, prompts: Sequence[str], settings: GenerationSettings
-    ) -> None:
+    def __init__(self, model: GPT, tokenizer: Tokenizer, prompts: Sequence[str], settings: GenerationSettings) -> None:
         self.tokenizer = tokenizer
         self.settings = settings
         self.samples = [Sample(prompt) for prompt in prompts for _ in range(settings.num_samples)]
@@ -108,7 +106,5 @@ def encode_prompt(tokenizer: Tokenizer, prompt: str) -> list[int]:
     if ids:
         return ids
     if tokenizer.end_of_text is None:
-        raise UserError(
-            "prompt: it is empty, and this tokenizer has no end-of-text to start from; give a prompt"
-        )
+        raise UserError("prompt: it is empty, and this tokenizer has no end-of-text to start from; give a prompt")
     return [tokenizer.end_of_text]

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from fnmatch import fnmatch
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,7 +19,7 @@ INITIALISATION: tuple[tuple[str, Callable[[GPTConfig], float | str]], ...] = (
     # name of the parameter   normal with this standard deviation, or a constant
     ("*norm.weight",          lambda _: "ones"),
     ("*.bias",                lambda _: "zeros"),
-    ("*.output.weight",       lambda c: c.init_std / math.sqrt(2 * c.n_layer)),  # 2 branches a layer add up to init_std²
+    ("*.output.weight",       lambda c: c.init_std / math.sqrt(2 * c.n_layer)),  # as GPT-2
     ("*",                     lambda c: c.init_std),
 )  # fmt: skip
 
@@ -93,7 +92,8 @@ class GPT(nn.Module):
 
     def build_cache(self, capacity: int) -> Cache:
         """An empty cache for `capacity` tokens a row, prompt and new ones together."""
-        return Cache([block.attention.build_memory(capacity) for block in self.blocks])
+        attentions = [block.attention for block in self.blocks if isinstance(block, Block)]
+        return Cache([attention.build_memory(capacity) for attention in attentions])
 
     def _place(self, tokens: Tensor, where: Where | None, cache: Cache | None) -> Place:
         start = cache.length if cache else 0

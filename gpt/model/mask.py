@@ -52,7 +52,7 @@ same_document = Predicate(lambda query, key: key.document == query.document)
 
 
 def dense_mask(visible: Predicate, query: Where, key: Where) -> Tensor:
-    """`visible` for all pairs: wheres of (batch, query_length) and (batch, key_length) -> (batch, 1, query_length, key_length)."""
+    """`visible` for all pairs: (batch, query_length), (batch, key_length) -> (batch, 1, query_length, key_length)."""
     rows = Where(*(t[:, None, :, None] for t in query))
     columns = Where(*(t[:, None, None, :] for t in key))
     return visible(rows, columns)

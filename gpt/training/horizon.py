@@ -13,8 +13,8 @@ UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 class Horizon:
     """Counts updates from 0 on until `steps` are done or, where a budget is given, until `budget` seconds are over.
 
-    Time counts from `start` on, which is called before the model is compiled; evaluations are included. Whoever iterates
-    asks `reached` once an update, since the answer of a budget depends on when it is asked.
+    Time counts from `start` on, which is called before the model is compiled; evaluations are included. Whoever
+    iterates asks `reached` once an update, since the answer of a budget depends on when it is asked.
     """
 
     def __init__(self, steps: int, budget: float | None = None) -> None:

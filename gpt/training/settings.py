@@ -4,12 +4,17 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from gpt.config import Choice, Config, UserError, Variant
+from gpt.config import Choice, Config, UserError
+from gpt.data.dataset import DatasetConfig
+from gpt.data.tokenizer import TokenizerConfig
 from gpt.device import CompileMode, PrecisionName
 from gpt.model.config import GPTConfig
 from gpt.training.horizon import parse_duration
+from gpt.training.logger import LoggerConfig
+from gpt.training.optimizer import OptimizerConfig
+from gpt.training.schedule import ScheduleConfig
 
-LoggerChoice = Annotated[Variant, Choice("gpt.training.logger", "logger.*")]
+LoggerChoice = Annotated[LoggerConfig, Choice("gpt.training.logger", "logger.*")]
 
 
 class TrainSettings(Config):
@@ -52,13 +57,13 @@ class TrainSettings(Config):
     """Show the traceback of an error."""
     model: GPTConfig = Field(default_factory=GPTConfig)
     """Sizes and parts of the model."""
-    dataset: Annotated[Variant, Choice("gpt.data.dataset", "dataset")]
+    dataset: Annotated[DatasetConfig, Choice("gpt.data.dataset", "dataset")]
     """Where text comes from."""
-    tokenizer: Annotated[Variant, Choice("gpt.data.tokenizer", "tokenizer")]
+    tokenizer: Annotated[TokenizerConfig, Choice("gpt.data.tokenizer", "tokenizer")]
     """How text becomes tokens."""
-    optimizer: Annotated[Variant, Choice("gpt.training.optimizer", "optimizer")]
+    optimizer: Annotated[OptimizerConfig, Choice("gpt.training.optimizer", "optimizer")]
     """How gradients become updates."""
-    schedule: Annotated[Variant, Choice("gpt.training.schedule", "schedule")]
+    schedule: Annotated[ScheduleConfig, Choice("gpt.training.schedule", "schedule")]
     """How the learning rate goes."""
     logger: dict[str, LoggerChoice] = Field(default_factory=dict)
     """Where metrics are shown; several at once, as [console,...]. metrics.csv is always written."""

@@ -41,7 +41,10 @@ def summarize(
             f"{model.count_parameters():,} parameters: {c.n_layer} layers of {c.d_model}, {c.n_head} heads over "
             f"{c.kv_heads}, context {c.context}; {c.attention.name}, {c.position.name}, {c.feedforward.name}",
         ),
-        ("data", f"{len(data.train):,} tokens for training, {validation}; {data.tokenizer.vocab_size:,} in the vocabulary"),
+        (
+            "data",
+            f"{len(data.train):,} tokens for training, {validation}; {data.tokenizer.vocab_size:,} in the vocabulary",
+        ),
         (
             "training",
             f"{'about ' if horizon.budget else ''}{updates:,} steps of {batches.batch_size} x {c.context} tokens: "
@@ -50,7 +53,8 @@ def summarize(
         ("device", f"{precision.device}; {precision.name}: {precision.reason}; compile {cost.compiled}"),
         (
             "cost",
-            f"a step is {flops / 1e9:,.0f} GFLOP and takes {cost.seconds:.2f} s, all of them about {duration(updates * cost.seconds)}",
+            f"a step is {flops / 1e9:,.0f} GFLOP and takes {cost.seconds:.2f} s, all of them about "
+            f"{duration(updates * cost.seconds)}",
         ),
     ]
 

@@ -145,9 +145,7 @@ def test_a_token_file_of_another_size_is_refused(name, damage, texts, tmp_path):
     assert f"delete {path.parent} and its tokens are prepared anew" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b'{"train": {}, "validation": {}}', b'{"train": -1}', b"\xff"]
-)
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"train": {}, "validation": {}}', b'{"train": -1}', b"\xff"])
 def test_a_damaged_sidecar_is_one_line(content, texts, tmp_path):
     dataset = texts(["ab"], ["z"])
     path = prepare(dataset, BYTE, tmp_path).train.path.with_name("prepared.json")
@@ -205,9 +203,7 @@ def test_killed_in_the_middle_it_leaves_nothing_that_counts(texts, tmp_path):
         assert process.stdout.readline() == b"in the middle\n"
         process.send_signal(signal.SIGKILL)
     left = list(tmp_path.iterdir())
-    assert [path.name.startswith(".preparing-") for path in left] == [
-        True
-    ]  # it was at work, and is not whole
+    assert [path.name.startswith(".preparing-") for path in left] == [True]  # it was at work, and is not whole
     assert any(path.stat().st_size > 0 for path in left[0].rglob("train.bin"))
     prepared = prepare(texts(["some text " * 2000] * 6, []), BYTE, tmp_path)
     assert len(prepared.train) == 6 * 20_001
@@ -223,9 +219,7 @@ def test_several_processes_at_once_all_end_well(texts, tmp_path):
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(3), context.Queue()
     dataset = BuiltinConfig(years=[1860, 1862]).build()
-    processes = [
-        context.Process(target=prepare_at_once, args=(dataset, tmp_path, barrier, results)) for _ in range(3)
-    ]
+    processes = [context.Process(target=prepare_at_once, args=(dataset, tmp_path, barrier, results)) for _ in range(3)]
     for process in processes:
         process.start()
     sums = {results.get(timeout=60) for _ in processes}

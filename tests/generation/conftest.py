@@ -12,9 +12,7 @@ VOCAB = 29
 
 def variants():
     """Every attention x position that goes together."""
-    for attention, position in product(
-        variant_names("gpt.model.attention"), variant_names("gpt.model.position")
-    ):
+    for attention, position in product(variant_names("gpt.model.attention"), variant_names("gpt.model.position")):
         try:
             configure(attention, position)
         except UserError:

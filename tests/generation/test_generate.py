@@ -106,9 +106,7 @@ def test_a_batch_equals_its_rows_alone(build_model, variant):
 )
 def test_any_lengths_in_any_context(build_model, lengths, context, new):
     model = build_model(("sdpa", "learned"), context)
-    prompts = [
-        [(7 * i + row) % 29 for i in range(min(length, context))] for row, length in enumerate(lengths)
-    ]
+    prompts = [[(7 * i + row) % 29 for i in range(min(length, context))] for row, length in enumerate(lengths)]
     rows = run(model, prompts, greedy(max_new_tokens=new))
     assert rows == [slow(model, prompt, new)[0] for prompt in prompts]
 
@@ -187,10 +185,7 @@ def test_stop_ends_each_row_when_its_own_window_is_full(build_model):
     written = [[token for token in row if token != NOTHING] for row in rows]
     assert [len(tokens) for tokens in written] == [7, 15, 0]  # prompts of 9, 1 and 16
     assert written == [slow(model, p, n)[0] if n else [] for p, n in zip(PROMPTS, (7, 15, 0), strict=True)]
-    assert all(
-        row[len(tokens) :] == [NOTHING] * (15 - len(tokens))
-        for row, tokens in zip(rows, written, strict=True)
-    )
+    assert all(row[len(tokens) :] == [NOTHING] * (15 - len(tokens)) for row, tokens in zip(rows, written, strict=True))
 
 
 def test_stop_with_no_room_at_all_ends_before_the_first_step(build_model):

@@ -119,9 +119,7 @@ def test_top_k_renormalises():
 # Top-p and min-p
 
 
-@pytest.mark.parametrize(
-    "top_p, kept", [(0.01, 1), (0.4, 1), (0.5, 1), (0.51, 2), (0.75, 2), (0.8, 3), (0.9, 4)]
-)
+@pytest.mark.parametrize("top_p, kept", [(0.01, 1), (0.4, 1), (0.5, 1), (0.51, 2), (0.75, 2), (0.8, 3), (0.9, 4)])
 def test_top_p_keeps_the_fewest_that_reach_it(top_p, kept):
     assert (keep_top_p(HALVES[None], top_p) > 0).tolist() == [[index < kept for index in range(4)]]
 

@@ -112,9 +112,7 @@ def test_a_full_context_ends_a_text_with_overflow_stop(model):
 def test_a_long_prompt_is_cropped_with_a_notice_or_refused(model):
     long = "x" * (CONTEXT + 8) + "TH"
     texts = write(model, [long, "TH"], max_new_tokens=3)
-    assert texts.notices == [
-        "prompt 1 of 2 has 42 tokens, the model's context is 32: its first 10 are left out"
-    ]
+    assert texts.notices == ["prompt 1 of 2 has 42 tokens, the model's context is 32: its first 10 are left out"]
     assert texts.run()[0].prompt == long
     with pytest.raises(UserError, match="42 tokens and max_new_tokens=3 exceed"):
         write(model, [long, "TH"], overflow="error", max_new_tokens=3)

@@ -7,7 +7,7 @@ from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 
 
-@pytest.fixture()
+@pytest.fixture
 def build():
     """A small model with weights large enough that attention is far from uniform; settings override its sizes."""
 

@@ -32,7 +32,16 @@ def test_a_tied_head_is_one_table(build):
 
 
 def test_the_initialisation_is_as_its_table_says(build):
-    model = build(n_layer=2, d_model=256, n_head=4, init_std=0.02, bias=True, norm="layernorm", tied=False, position="learned")
+    model = build(
+        n_layer=2,
+        d_model=256,
+        n_head=4,
+        init_std=0.02,
+        bias=True,
+        norm="layernorm",
+        tied=False,
+        position="learned",
+    )
     deviations = {
         "embedding.weight": 0.02,
         "position.table.weight": 0.02,

@@ -13,7 +13,11 @@ def where(positions, documents=None):
 
 def test_causal_mask_by_hand():
     assert build_causal_mask(3).shape == (1, 1, 3, 3)
-    assert build_causal_mask(3)[0, 0].tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+    assert build_causal_mask(3)[0, 0].tolist() == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, True],
+    ]
 
 
 @pytest.mark.parametrize("length", [0, -1])

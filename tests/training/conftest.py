@@ -14,12 +14,12 @@ from gpt.training.update import Update
 CPU = torch.device("cpu")
 
 
-@pytest.fixture()
+@pytest.fixture
 def precision() -> Precision:
     return Precision("fp32", "as set", CPU)
 
 
-@pytest.fixture()
+@pytest.fixture
 def build_update(precision):
     def build(seed: int = 0, clip: float = 1.0, lr: float = 1e-2, **settings) -> Update:
         torch.manual_seed(seed)
@@ -31,6 +31,6 @@ def build_update(precision):
     return build
 
 
-@pytest.fixture()
+@pytest.fixture
 def tokens() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 11, 400)

@@ -11,7 +11,7 @@ class ByteConfig(TokenizerConfig):
 
     name: Literal["byte"] = "byte"
 
-    def build(self, documents: Callable[[], Iterator[str]]) -> "Byte":  # noqa: ARG002 - nothing is learned
+    def build(self, documents: Callable[[], Iterator[str]]) -> "Byte":
         """The tokenizer."""
         return Byte()
 

@@ -1,8 +1,8 @@
 """Self-attention: the contract of an attention variant.
 
-A forward reads as the paper's sentence: project to queries, keys and values; place them; remember them; attend; project
-out. A variant overrides `attend`, and `build_memory` where it remembers something else than keys and values; projections
-and their names are the same in all, so a checkpoint trained with one softmax variant loads into another.
+A forward reads as the paper's sentence: project to queries, keys and values; place them; remember them; attend;
+project out. A variant overrides `attend`, and `build_memory` where it remembers something else than keys and values;
+projections and their names are the same in all, so a checkpoint trained with one softmax variant loads into another.
 """
 
 from collections.abc import Callable
@@ -91,9 +91,7 @@ class SoftmaxAttention(Attention):
             key, value, key_where = memory.append(key, value, place.where)
         return self.mix(query, key, value, place, key_where)
 
-    def mix(
-        self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None
-    ) -> Tensor:
+    def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """softmax(query · keyᵀ / sqrt(head_dim) + bias) · value over the visible keys; zeros where none is.
 
         `key_where` None means keys at positions 0, 1, 2, ..., of which the queries are the last.

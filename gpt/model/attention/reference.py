@@ -1,6 +1,6 @@
 """Scaled dot-product attention written out (Vaswani et al. 2017, section 3.2.1): the oracle of all exact variants.
 
-    softmax(Q Kᵀ / sqrt(d_k)) V,  what is not visible set to -inf before the softmax
+softmax(Q Kᵀ / sqrt(d_k)) V,  what is not visible set to -inf before the softmax
 """
 
 import math
@@ -28,9 +28,7 @@ class ReferenceConfig(AttentionConfig):
 class Reference(SoftmaxAttention):
     """The formula, step by step."""
 
-    def mix(
-        self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None
-    ) -> Tensor:
+    def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """Scores, mask, softmax, dropout, mixture."""
         visible, bias = self.mask(key, place, key_where)
         groups = self.n_head // self.n_kv_head
@@ -42,8 +40,8 @@ class Reference(SoftmaxAttention):
 def attention_weights(query: Tensor, key: Tensor, visible: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
     """softmax(query · keyᵀ / sqrt(head_dim) + bias) over the visible keys: (batch, heads, query_length, key_length).
 
-    A row that sees nothing gets zeros, and finite gradients: -inf throughout would give NaN there, so the scores get the
-    least finite number, and the uniform weights that come of it are then set to zero.
+    A row that sees nothing gets zeros, and finite gradients: -inf throughout would give NaN there, so the scores get
+    the least finite number, and the uniform weights that come of it are then set to zero.
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
     if bias is not None:

@@ -23,9 +23,7 @@ class SdpaConfig(AttentionConfig):
 class Sdpa(SoftmaxAttention):
     """torch.nn.functional.scaled_dot_product_attention, with a mask only where one is needed."""
 
-    def mix(
-        self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None
-    ) -> Tensor:
+    def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """One fused call."""
         plain = key_where is None and place.bias is None  # causal over positions 0, 1, 2, ..., and nothing else
         square, single = query.size(2) == key.size(2), query.size(2) == 1

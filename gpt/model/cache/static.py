@@ -36,7 +36,11 @@ class StaticMemory(Memory):
         self._keys[:, :, start:end] = keys
         self._values[:, :, start:end] = values
         self.length = end
-        return self._keys[:, :, :end], self._values[:, :, :end], self._append_where(where, keys.size(0), start)
+        return (
+            self._keys[:, :, :end],
+            self._values[:, :, :end],
+            self._append_where(where, keys.size(0), start),
+        )
 
     def _append_where(self, where: Where | None, batch: int, start: int) -> Where | None:
         if where is None:

@@ -1,6 +1,6 @@
 """Two layers with GELU between (Hendrycks & Gimpel 2016), in GPT-2's tanh form.
 
-    y = W_out · gelu(W_in · x),   gelu(x) = x/2 · (1 + tanh(sqrt(2/π) · (x + 0.044715 x³)))
+y = W_out · gelu(W_in · x),   gelu(x) = x/2 · (1 + tanh(sqrt(2/π) · (x + 0.044715 x³)))
 """
 
 from typing import Literal

@@ -46,6 +46,6 @@ class Rope(Position):
 
 
 def angles(position: Tensor, size: int, base: float) -> Tensor:
-    """position · base^(-2i / size) for i in 0..size/2-1: (batch, length) -> (batch, length, size / 2), fp32."""
+    """Position · base^(-2i / size) for i in 0..size/2-1: (batch, length) -> (batch, length, size / 2), fp32."""
     exponent = torch.arange(0, size, 2, device=position.device, dtype=torch.float32) / size
     return position[..., None].float() * base**-exponent

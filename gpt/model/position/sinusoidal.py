@@ -1,7 +1,7 @@
 """Sinusoidal positions (Vaswani et al. 2017, section 3.5), added to the embeddings.
 
-    PE(p, 2i)     = sin(p / base^(2i / d_model))
-    PE(p, 2i + 1) = cos(p / base^(2i / d_model))
+PE(p, 2i)     = sin(p / base^(2i / d_model))
+PE(p, 2i + 1) = cos(p / base^(2i / d_model))
 """
 
 from typing import Literal

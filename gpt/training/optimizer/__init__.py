@@ -22,9 +22,6 @@ def parameter_groups(model: GPT) -> dict[str, dict[str, nn.Parameter]]:
     """
     groups: dict[str, dict[str, nn.Parameter]] = {"matrices": {}, "embeddings": {}, "vectors": {}}
     for name, parameter in model.named_parameters():
-        if parameter.ndim < 2:
-            group = "vectors"
-        else:
-            group = "matrices" if name.startswith("blocks.") else "embeddings"
-        groups[group][name] = parameter
+        tables = "matrices" if name.startswith("blocks.") else "embeddings"
+        groups["vectors" if parameter.ndim < 2 else tables][name] = parameter
     return groups

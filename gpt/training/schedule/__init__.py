@@ -20,7 +20,7 @@ class ScheduleConfig(Variant):
     """Share of the training over which the learning rate rises to its peak."""
 
     def build(self) -> Schedule:
-        """progress in (0, 1] -> multiplier of the learning rate in [0, 1]."""
+        """Progress in (0, 1] -> multiplier of the learning rate in [0, 1]."""
         return self.multiplier
 
     def multiplier(self, progress: float) -> float:

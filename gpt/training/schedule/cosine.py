@@ -1,4 +1,4 @@
-"""Half a cosine wave (Loshchilov & Hutter 2017, without restarts):  floor + (1 - floor) · (1 + cos(π · progress)) / 2."""
+"""Half a cosine wave (Loshchilov & Hutter 2017):  floor + (1 - floor) · (1 + cos(π · progress)) / 2."""
 
 import math
 from typing import Literal

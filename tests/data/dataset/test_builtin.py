@@ -68,9 +68,7 @@ def test_the_fingerprint_is_that_of_text_and_split():
 
 @pytest.mark.parametrize("years", [[1900, 1790], [1492, 1600], [3000, 3001]])
 def test_years_without_an_address_are_refused_with_the_years_that_there_are(years):
-    with pytest.raises(
-        UserError, match=r"^dataset.years: no address in .* choose from 1790 to 2026, [^\n]*$"
-    ):
+    with pytest.raises(UserError, match=r"^dataset.years: no address in .* choose from 1790 to 2026, [^\n]*$"):
         build(years=years)
 
 

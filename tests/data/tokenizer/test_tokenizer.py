@@ -84,9 +84,7 @@ def test_half_a_character_is_shown_as_one_replacement(tokenizer):
 
 @pytest.mark.parametrize("wrong", [-1, 10**6])
 def test_ids_outside_the_vocabulary_are_named(tokenizer, wrong):
-    with pytest.raises(
-        ValueError, match=f"token id {wrong} is outside the vocabulary of {tokenizer.vocab_size}"
-    ):
+    with pytest.raises(ValueError, match=f"token id {wrong} is outside the vocabulary of {tokenizer.vocab_size}"):
         tokenizer.decode([0, wrong])
 
 

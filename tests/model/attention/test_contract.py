@@ -1,4 +1,4 @@
-"""What holds for every attention with every position and any number of key/value heads, found by walking the folders."""
+"""What holds for every attention, position and number of key/value heads, found by walking the folders."""
 
 from itertools import pairwise, product
 
@@ -54,7 +54,9 @@ def test_equals_the_reference_in_outputs_and_gradients(build, name, position, he
     there = torch.ones(3, 12, dtype=torch.bool) if where is None else where.position >= 0
     fast, slow = model(tokens, where=where), reference(tokens, where=where)
     assert close(fast[there], slow[there])
-    for ours, truth in zip(grads(model, fast[there].square().sum()), grads(reference, slow[there].square().sum()), strict=True):
+    for ours, truth in zip(
+        grads(model, fast[there].square().sum()), grads(reference, slow[there].square().sum()), strict=True
+    ):
         assert ours.isfinite().all()
         assert (ours - truth).abs().max() <= 1e-4 * truth.abs().max() + 1e-6
 

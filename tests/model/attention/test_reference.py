@@ -43,7 +43,10 @@ def test_a_row_that_sees_nothing_gives_zeros_and_finite_gradients():
 
 @pytest.mark.parametrize(
     "shapes, sizes",
-    [(((1, 1, 2, 4), (1, 1, 3, 4), (1, 1, 5, 4)), "3 and 5"), (((1, 1, 2, 4), (1, 1, 3, 6), (1, 1, 3, 4)), "4 and 6")],
+    [
+        (((1, 1, 2, 4), (1, 1, 3, 4), (1, 1, 5, 4)), "3 and 5"),
+        (((1, 1, 2, 4), (1, 1, 3, 6), (1, 1, 3, 4)), "4 and 6"),
+    ],
 )
 def test_sizes_that_do_not_match_are_named(shapes, sizes):
     with pytest.raises(ValueError, match=sizes):

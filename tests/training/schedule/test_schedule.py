@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +36,7 @@ def test_positive_never_above_the_peak_and_without_jumps(name, warmup, floor, st
     steepest = 1 / (0.3 * (1 - warmup)) if name == "wsd" else 2 / (1 - warmup)
     rise = 1 / warmup if warmup else 0
     after = [r for step, r in enumerate(rates) if (step + 1) / steps >= warmup]
-    assert all(a - b <= max(steepest, rise) / steps + 1e-9 for a, b in zip(after, after[1:], strict=False))
+    assert all(a - b <= max(steepest, rise) / steps + 1e-9 for a, b in pairwise(after))
 
 
 def test_shapes_by_hand():

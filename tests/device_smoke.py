@@ -1,0 +1,92 @@
+"""Train, save, open and sample on one device, for real: `python tests/device_smoke.py device=cuda`.
+
+CI runs it on the CPU; on a machine with a GPU it is the first thing to run. It checks every precision that the device
+has, compiled and not, with cached decoding against the whole forward, and prints a line for each.
+"""
+
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from gpt.config import UserError, variant_names
+from gpt.data.batches import Batches
+from gpt.data.dataset.builtin import BuiltinConfig
+from gpt.data.tokenizer.byte import ByteConfig
+from gpt.data.tokens import prepare
+from gpt.device import Precision, choose_device, choose_precision, prepare_device
+from gpt.model.config import GPTConfig
+from gpt.model.gpt import GPT
+from gpt.run import RunFolder, load
+from gpt.training.guard import Guard
+from gpt.training.horizon import Horizon
+from gpt.training.optimizer.adamw import AdamwConfig
+from gpt.training.update import Update
+
+STEPS = 40
+TOLERANCE = {"fp32": 1e-3, "bf16": 5e-2, "fp16": 1e-2}
+"""Of cached against uncached logits, relative to the largest; tf32 is on for cuda."""
+
+
+def main() -> None:
+    """Every precision, attention, and compilation off and on."""
+    name = dict(argument.split("=") for argument in sys.argv[1:]).get("device", "auto")
+    device = choose_device(name)
+    prepare_device(device)
+    with TemporaryDirectory() as temporary:
+        for number, (precision, attention, compile_mode) in enumerate(cases(device)):
+            folder = Path(temporary) / str(number)
+            folder.mkdir()
+            print(smoke(folder, precision, attention, compile_mode), flush=True)
+
+
+def cases(device: torch.device) -> list[tuple[Precision, str, str]]:
+    """What this device can do; compilation only where it is quick to try, on a GPU."""
+    precisions = []
+    for name in ("fp32", "bf16", "fp16"):
+        with suppress(UserError):
+            precisions.append(choose_precision(name, device))
+    modes = ["off", "strict"] if device.type == "cuda" else ["off"]
+    return [(p, a, m) for p in precisions for a in variant_names("gpt.model.attention") for m in modes]
+
+
+def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str) -> str:
+    """One case; raises where something is wrong."""
+    device = precision.device
+    data = prepare(BuiltinConfig(years=[1790, 1800]).build(), ByteConfig(), folder / "data")
+    sizes = {"vocab_size": 257, "context": 64, "n_layer": 2, "n_head": 4, "n_kv_head": 2, "d_model": 128}
+    config = GPTConfig(**sizes, attention={"name": attention})
+    torch.manual_seed(0)
+    model = GPT(config).to(device)
+    batches = Batches(data.train, config.context, 16, seed=0)
+    scaler = torch.amp.GradScaler(device.type, enabled=precision.name == "fp16")
+    update = Update(model, Guard(AdamwConfig().build(model), 1.0, scaler), precision)
+    cost = update.compile(compile_mode, [batches.batch(0)], Horizon(STEPS))
+    start = time.perf_counter()
+    losses = [update([batches.batch(step)])[0] for step in range(STEPS)]
+    first, last = losses[0].item(), losses[-1].item()
+    speed = STEPS * batches.tokens_per_step / (time.perf_counter() - start)
+    assert last < first - 1, f"the loss went from {first} to {last}"
+    assert update.guard.check() <= 2, "fp16 may skip the first updates, while its scale is found"
+
+    run = RunFolder(folder, {"model": model.config.model_dump()}, data.tokenizer)
+    run.save(model, {"step": STEPS, "tokens": 0, "elapsed": 0.0, "validation_loss": None})
+    opened = load(folder, str(device), precision.name)
+    tokens = batches.batch(0)[0][:2].to(device)
+    with torch.inference_mode():
+        whole, cache = opened.model(tokens), opened.model.build_cache(64)
+        cached = torch.cat([opened.model(tokens[:, t : t + 1], cache=cache) for t in range(64)], dim=1)
+    difference = ((whole - cached).abs().max() / whole.abs().max()).item()
+    assert difference < TOLERANCE[precision.name], f"cached logits differ by {difference}"
+    text = opened.generate("The people", max_new_tokens=30)
+    return (
+        f"{device} {precision.name} {attention} compile={cost.compiled}: loss {first:.2f} -> {last:.2f}, "
+        f"{speed:,.0f} tokens/s, cached logits within {difference:.1e}, wrote {text!r}"
+    )
+
+
+if __name__ == "__main__":
+    main()
