@@ -9,6 +9,7 @@ import re
 import select
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,6 +53,7 @@ def main(
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or a file in an old encoding must not end a run over a character that it lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         flags = _flags(argv)
         if flags & {"-h", "--help"}:

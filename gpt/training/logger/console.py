@@ -36,6 +36,7 @@ class Console(Logger):
             TaskProgressColumn(),
             TextColumn("{task.fields[status]}"),
             TimeRemainingColumn(),
+            TextColumn("left"),
             console=terminal,
             disable=not terminal.is_terminal,
         )

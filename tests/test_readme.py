@@ -1,0 +1,106 @@
+"""What the README says is so: its commands run, its map is whole, its lists are those of the code."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from gpt.cli import compose
+from gpt.config import ROOT, Choice, variant_names
+from gpt.training.settings import TrainSettings
+
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+SMALL = ["steps=2", "eval_every=2", "batch_size=2", "accumulate=1", "compile=off", "model.n_layer=1", "model.context=32"]
+COMPOSED_ONLY = ("device=cuda", "--help", "--cfg")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.M | re.S)
+
+
+COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("python ")]
+TRAININGS = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python train.py")]
+SAMPLES = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python sample.py")]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy of what the README talks about, in which a run called `mine` was trained."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in ("gpt", "configs"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("train.py", "sample.py"):
+        shutil.copy(ROOT / name, copy / name)
+    run(copy, "train.py", *SMALL, "hydra.run.dir=runs/mine")
+    return copy
+
+
+def run(checkout, *arguments):
+    process = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+def test_there_are_commands():
+    assert len(TRAININGS) >= 8
+    assert len(SAMPLES) >= 4
+
+
+@pytest.mark.parametrize("arguments", TRAININGS, ids=" ".join)
+def test_training_commands(checkout, arguments):
+    if any(word in arguments for word in COMPOSED_ONLY):
+        compose("train", [a for a in arguments if not a.startswith("--")], TrainSettings)
+        return
+    elsewhere = [a for a in arguments if "hydra.run.dir" not in a]  # that folder has the fixture's run
+    shorter = ["budget=2s"] if any(a.startswith("budget=") for a in arguments) else []
+    out = run(checkout, "train.py", *elsewhere, *SMALL, *shorter)
+    assert re.fullmatch(r"validation loss \d+\.\d{4}", out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("arguments", SAMPLES, ids=" ".join)
+def test_sampling_commands(checkout, arguments):
+    out = run(checkout, "sample.py", *arguments, "max_new_tokens=20")
+    for prompt in [a.removeprefix("prompt=") for a in arguments if a.startswith("prompt=")]:
+        assert prompt in out
+
+
+def test_python(checkout):
+    (example,) = [block for block in blocks("python") if "gpt.load" in block]
+    assert len(run(checkout, "-c", example)) > 10
+
+
+def test_the_variant_that_is_shown_works(checkout):
+    (code,) = [block for block in blocks("python") if "class ReluConfig" in block]
+    (checkout / "gpt/model/feedforward/relu.py").write_text(code, encoding="utf-8")
+    (checkout / "configs/model/feedforward/relu.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
+    assert "relu" in run(checkout, "train.py", *SMALL, "model/feedforward=relu")
+    assert "model/feedforward=relu " in run(checkout, "train.py", "--help")
+
+
+def test_the_choices_are_those_of_the_code():
+    listed = dict(re.findall(r"^\| `([\w/]+)` \| ((?:`\w+` ?)+) \|$", TEXT, re.M))
+    there = {path.removesuffix(".*").replace(".", "/"): variant_names(p) for path, p in Choice.everything.items()}
+    there["model"] = tuple(sorted(file.stem for file in (ROOT / "configs/model").glob("*.yaml")))
+    assert {choice: tuple(re.findall(r"\w+", names)) for choice, names in listed.items()} == there
+
+
+def test_the_map_is_whole():
+    section = TEXT[TEXT.index("## The map") : TEXT.index("## The choices")]
+    named = set(re.findall(r"`((?:gpt|configs|data|tests)/[\w/.]*|train\.py|sample\.py)`", section))
+    assert all((ROOT / name).exists() for name in named)
+    folders = tuple(name for name in named if name.endswith("/"))
+    for file in (ROOT / "gpt").rglob("*.py"):
+        path = file.relative_to(ROOT).as_posix()
+        assert path in named or path.startswith(folders) or path.endswith("__init__.py"), f"{path} is not on the map"

@@ -1,0 +1,73 @@
+import io
+
+import pytest
+from rich.console import Console as Terminal
+
+from gpt.training.logger import Logger, Loggers, RunInfo
+from gpt.training.logger.console import Console
+
+
+class Broken(Logger):
+    def log(self, metrics, progress):
+        raise OSError("no space left")
+
+
+class Recorder(Logger):
+    def __init__(self):
+        self.calls = []
+
+    def start(self, info):
+        self.calls.append("start")
+
+    def log(self, metrics, progress):
+        self.calls.append(metrics["step"])
+
+    def finish(self):
+        self.calls.append("finish")
+
+
+def test_a_logger_that_fails_is_left_out_and_stops_nothing():
+    recorder = Recorder()
+    loggers = Loggers([Broken(), recorder])
+    loggers.start(None)
+    with pytest.warns(UserWarning, match="Broken failed and is left out from here on: no space left") as told:
+        loggers.log({"step": 1}, 0.5)
+        loggers.log({"step": 2}, 1.0)
+    loggers.finish()
+    assert len(told) == 1
+    assert recorder.calls == ["start", 1, 2, "finish"]
+
+
+def console(terminal):
+    out = io.StringIO()
+    return Console(Terminal(file=out, force_terminal=terminal, width=100, highlight=False)), out
+
+
+def training(step, loss=2.5):
+    return {"step": step, "loss": loss, "tokens_per_second": 12345.6}
+
+
+def test_plain_lines_where_there_is_no_terminal():
+    logger, out = console(terminal=False)
+    logger.start(RunInfo(None, [("model", "a small one")]))
+    for step in range(1, 101):
+        logger.log(training(step), step / 100)
+    logger.log({"step": 100, "validation_loss": 3.25, "validation_bits_per_byte": 1.5}, 1.0)
+    logger.finish()
+    lines = [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
+    assert lines[0] == "model  a small one"
+    assert lines[-1] == "step 100: validation loss 3.2500 (1.5000 bits per byte)"
+    progress = [line for line in lines if "tokens/s" in line]
+    assert 15 <= len(progress) <= 21
+    assert progress[-1] == "step 100  loss 2.500  12,346 tokens/s  100%"
+
+
+def test_a_bar_where_there_is_one():
+    logger, out = console(terminal=True)
+    logger.start(RunInfo(None, []))
+    logger.log(training(7), 0.5)
+    logger.finish()
+    shown = out.getvalue()
+    assert "step 7" in shown
+    assert "2.500" in shown
+    assert "50%" in shown

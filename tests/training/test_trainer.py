@@ -1,0 +1,140 @@
+import csv
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from gpt import checkpoint
+from gpt.data.batches import Batches, evaluation_windows
+from gpt.data.tokenizer.byte import ByteConfig
+from gpt.run import RunFolder
+from gpt.training.evaluation import Evaluation, Evaluator
+from gpt.training.horizon import Horizon
+from gpt.training.logger import Logger, Loggers
+from gpt.training.schedule.linear import LinearConfig
+from gpt.training.trainer import Meter, Rhythm, Trainer, is_due
+
+
+class Recorder(Logger):
+    def __init__(self):
+        self.seen = []
+
+    def log(self, metrics, progress):
+        self.seen.append((dict(metrics), progress))
+
+
+@pytest.fixture
+def build_trainer(build_update, tokens, tmp_path):
+    def build(steps=20, rhythm=Rhythm(1, 5, 7), evaluate=True, name="run", **settings):
+        update = build_update(**settings)
+        lengths = np.ones(11, dtype=np.int64)
+        windows = partial(evaluation_windows, tokens[:100], 8, 4)
+        evaluator = Evaluator(update.model, windows, lengths, update.precision) if evaluate else None
+        (tmp_path / name).mkdir()
+        run = RunFolder(tmp_path / name, {"model": {}}, ByteConfig().build(lambda: iter(())))
+        horizon = Horizon(steps)
+        horizon.start()
+        batches, schedule = Batches(tokens, 8, 8, seed=0), LinearConfig(warmup=0.0).build()
+        recorder = Recorder()
+        trainer = Trainer(
+            update.model, update, batches, schedule, horizon, rhythm, evaluator, run, Loggers([recorder])
+        )
+        return trainer, recorder
+
+    return build
+
+
+def rows(trainer):
+    with (trainer.run.folder / "metrics.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_what_happens_when(build_trainer):
+    trainer, recorder = build_trainer(steps=23)
+    evaluation = trainer.fit()
+    written = rows(trainer)
+    assert [int(r["step"]) for r in written if r["loss"]] == [10, 20, 23]
+    assert [int(r["step"]) for r in written if r["validation_loss"]] == [5, 10, 15, 20, 23]
+    assert [m["step"] for m, _ in recorder.seen] == [int(r["step"]) for r in written]
+    assert recorder.seen[-1][1] == 1.0
+    assert float(written[-1]["validation_loss"]) == evaluation.loss
+    assert [int(r["tokens"]) for r in written if r["loss"]] == [640, 1280, 1472]
+
+
+def test_the_learning_rate_follows_the_schedule(build_trainer):
+    trainer, _ = build_trainer(steps=20, lr=0.5)
+    trainer.fit()
+    assert [float(r["lr"]) for r in rows(trainer) if r["lr"]] == [pytest.approx(0.25), 0.0]
+    trainer.set_learning_rate(1 / 20)
+    assert all(g["lr"] == pytest.approx(0.475) for g in trainer.update.guard.optimizer.param_groups)
+
+
+def test_the_last_checkpoint_holds_the_last_weights_and_the_best_the_best(build_trainer):
+    trainer, _ = build_trainer(steps=23)
+    losses = iter([3.0, 2.0, 2.5, 2.1, 2.2])
+    trainer.evaluate = lambda: Evaluation(next(losses), 1.0, 99)
+    trainer.fit()
+    found = checkpoint.find(trainer.run.folder / "checkpoints")
+    assert [(c.step, c.validation_loss) for c in found] == [(10, 2.0), (23, 2.2)]
+    weights = checkpoint.load_file(found[-1].folder / checkpoint.WEIGHTS)
+    assert torch.equal(weights["embedding.weight"], trainer.model.embedding.weight)
+
+
+def test_without_a_validation_split(build_trainer):
+    trainer, _ = build_trainer(steps=9, evaluate=False)
+    assert trainer.fit() is None
+    found = checkpoint.find(trainer.run.folder / "checkpoints")
+    assert [(c.step, c.validation_loss) for c in found] == [(9, None)]
+
+
+def test_evaluating_and_saving_more_often_changes_no_weight(build_trainer):
+    often, _ = build_trainer(name="often", rhythm=Rhythm(1, 1, 1), dropout=0.2)
+    torch.manual_seed(5)
+    often.fit()
+    seldom, _ = build_trainer(name="seldom", rhythm=Rhythm(1, 100, 100), dropout=0.2)
+    torch.manual_seed(5)
+    seldom.fit()
+    for one, other in zip(often.model.parameters(), seldom.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("accumulate", [2, 4, 8])
+def test_accumulation_changes_nothing_but_memory(build_trainer, accumulate):
+    whole, _ = build_trainer(name="whole")
+    split, _ = build_trainer(name="split", rhythm=Rhythm(accumulate, 5, 7))
+    assert whole.fit().loss == pytest.approx(split.fit().loss, rel=1e-4)
+
+
+def test_a_batch_that_breaks_is_skipped_and_counted(build_trainer):
+    trainer, _ = build_trainer()
+    gradients = trainer.update.gradients
+
+    def break_some(micro_batches):
+        loss = gradients(micro_batches)
+        broken.append(len(broken) in (3, 4))
+        return loss * math.nan if broken[-1] else loss
+
+    broken = []
+    trainer.update.gradients = break_some
+    trainer.fit()
+    assert len(broken) == 20, "a skipped update counts as one"
+    assert [int(r["skipped"]) for r in rows(trainer) if r["skipped"]] == [2, 2]
+    assert all(p.isfinite().all() for p in trainer.model.parameters())
+
+
+@pytest.mark.parametrize("every, due", [(1, [0, 1, 2, 3, 4]), (2, [1, 3]), (5, [4]), (6, [])])
+def test_due(every, due):
+    assert [step for step in range(5) if is_due(step, every)] == due
+
+
+def test_the_meter_gives_means_and_begins_anew():
+    meter = Meter()
+    for loss, norm in ((1.0, 2.0), (3.0, 4.0)):
+        meter.add(torch.tensor(loss), torch.tensor(norm))
+    assert meter.read()[:2] == (2.0, 3.0)
+    meter.add(torch.tensor(5.0), torch.tensor(6.0))
+    loss, norm, seconds, updates = meter.read()
+    assert (loss, norm, updates) == (5.0, 6.0, 1)
+    assert 0 <= seconds < 1
