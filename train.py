@@ -1,17 +1,14 @@
 """Train a GPT on text: `python train.py --help` lists what can be set."""
 
-from functools import partial
 from pathlib import Path
 
 import torch
 
 from gpt import cli
 from gpt.config import ROOT
-from gpt.data.batches import Batches, evaluation_windows
+from gpt.data.batches import Batches
 from gpt.data.tokens import prepare
 from gpt.device import choose_device, choose_precision, prepare_device
-from gpt.generation.settings import GenerationSettings
-from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
 from gpt.run import RunFolder, claim_folder
 from gpt.training.evaluation import Evaluator
@@ -39,16 +36,12 @@ def train(settings: TrainSettings, run_dir: Path | None) -> None:
     scaler = torch.amp.GradScaler(device.type, enabled=precision.name == "fp16")
     update = Update(model, Guard(settings.optimizer.build(model), settings.clip, scaler), precision)
     rhythm = Rhythm(settings.accumulate, settings.eval_every, settings.save_every)
-    evaluate = None
-    if data.validation:
-        rows = settings.batch_size // settings.accumulate
-        windows = partial(evaluation_windows, data.validation, model.config.context, rows)
-        evaluate = Evaluator(model, windows, data.tokenizer.byte_lengths(), precision)
+    rows, lengths = settings.batch_size // settings.accumulate, data.tokenizer.byte_lengths()
+    evaluate = Evaluator(model, data.validation, rows, lengths, precision) if data.validation else None
 
     horizon = Horizon(settings.steps, settings.budget_seconds)
     horizon.start()
-    first = [batches.batch(0, micro_step, settings.accumulate) for micro_step in range(settings.accumulate)]
-    cost = update.compile(settings.compile, first, horizon)
+    cost = update.compile(settings.compile, batches.micro_batches(0, settings.accumulate), horizon)
     run = RunFolder(claim_folder(run_dir, settings.name), settings.for_model(model.config), data.tokenizer)
     loggers = Loggers([logger.build() for logger in settings.logger.values()])
     loggers.start(RunInfo(run, summarize(model, data, batches, horizon, precision, cost)))
@@ -57,8 +50,7 @@ def train(settings: TrainSettings, run_dir: Path | None) -> None:
         evaluation = trainer.fit()
     finally:
         loggers.finish()
-    sample = TextGeneration(model, data.tokenizer, [""], GenerationSettings(max_new_tokens=150)).run()[0]
-    conclude(run.folder, evaluation, sample.text)
+    conclude(run.folder, evaluation, model, data.tokenizer)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ CompileMode = Literal["off", "auto", "on", "strict"]
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-REPAYS_AFTER = 300.0
-"""Seconds of eager steps from which on `compile=auto` compiles, which takes half a minute and saves about a fifth."""
+REPAYS_AFTER = 120.0
+"""Seconds of eager steps from which on `compile=auto` compiles on cuda; compiling takes about half a minute."""
 
 TOLERANCE = 0.02
 """How far, relatively, the first compiled loss may be from the eager one; bf16 alone is off by up to about 0.01."""
@@ -105,10 +105,12 @@ def compile_forward(
     """
     if mode == "off":
         return model, "off"
-    if mode == "auto" and next(model.parameters()).device.type == "mps":
-        return model, "off (auto: it is young on mps)"
-    if mode == "auto" and eager_seconds < REPAYS_AFTER:
-        return model, "off (auto: so short a run would not repay it)"
+    device = next(model.parameters()).device.type
+    if mode == "auto" and (device != "cuda" or eager_seconds < REPAYS_AFTER):
+        return (
+            model,
+            f"off (auto: it would not repay itself in {'so short a run' if device == 'cuda' else f'a run on {device}'})",
+        )
     forward = torch.compile(model)
     problem = _problem(model, forward, probe)
     if problem is None:

@@ -14,7 +14,15 @@ from gpt.config import ROOT, Choice, variant_names
 from gpt.training.settings import TrainSettings
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-SMALL = ["steps=2", "eval_every=2", "batch_size=2", "accumulate=1", "compile=off", "model.n_layer=1", "model.context=32"]
+SMALL = [
+    "steps=2",
+    "eval_every=2",
+    "batch_size=2",
+    "accumulate=1",
+    "compile=off",
+    "model.n_layer=1",
+    "model.context=32",
+]
 COMPOSED_ONLY = ("device=cuda", "--help", "--cfg")
 
 

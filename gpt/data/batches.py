@@ -97,6 +97,10 @@ class Batches:
         first = step * self.batch_size + (micro_step * world_size + rank) * rows
         return gather(self.tokens, self.starts(np.arange(first, first + rows)), self.context)
 
+    def micro_batches(self, step: int, accumulate: int) -> list[tuple[Tensor, Tensor]]:
+        """All micro-steps' shares of one update, for a single process."""
+        return [self.batch(step, micro_step, accumulate) for micro_step in range(accumulate)]
+
     def starts(self, sequences: np.ndarray) -> np.ndarray:
         """Where in the split each sequence of the training begins: both int64, shape (rows,)."""
         epochs, places = np.divmod(sequences, self.windows)

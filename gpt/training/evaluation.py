@@ -1,14 +1,13 @@
 """Evaluation over a whole split: every token but the first is a target once, dropout off."""
 
 import math
-from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from gpt.data.batches import IGNORE
+from gpt.data.batches import IGNORE, Tokens, evaluation_windows
 from gpt.device import Precision
 from gpt.model.gpt import GPT
 
@@ -34,20 +33,26 @@ class Evaluator:
 
     Args:
         model: put into evaluation mode for the time.
-        windows: makes the split's batches of (inputs, targets), padded with `IGNORE`, anew each time.
+        split: what it is evaluated on, in windows of the model's context.
+        rows: windows at once.
         byte_lengths: bytes that each token id stands for, 0 for end-of-text.
         precision: what the forward computes in.
+
+    Raises:
+        UserError: the split does not fill one window.
     """
 
     def __init__(
         self,
         model: GPT,
-        windows: Callable[[], Iterable[tuple[Tensor, Tensor]]],
+        split: Tokens,
+        rows: int,
         byte_lengths: np.ndarray,
         precision: Precision,
     ) -> None:
         self.model = model
-        self.windows = windows
+        self.windows = partial(evaluation_windows, split, model.config.context, rows)
+        self.windows()  # refuses a split that is too short now, and not after hours of training
         self.byte_lengths = torch.from_numpy(byte_lengths.astype(np.int64))
         self.precision = precision
 

@@ -5,12 +5,18 @@ import shlex
 from pathlib import Path
 
 from gpt.data.batches import Batches
+from gpt.data.tokenizer import Tokenizer
 from gpt.data.tokens import Prepared
 from gpt.device import Precision
+from gpt.generation.settings import GenerationSettings
+from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
 from gpt.training.evaluation import Evaluation
 from gpt.training.horizon import Horizon
 from gpt.training.update import Cost
+
+SAMPLE_TOKENS = 150
+"""Length of the sample that is shown at the end."""
 
 
 def summarize(
@@ -59,10 +65,11 @@ def summarize(
     ]
 
 
-def conclude(folder: Path, evaluation: Evaluation | None, sample: str) -> None:
-    """Print what came of a run; the very last line is `validation loss X.XXXX`."""
+def conclude(folder: Path, evaluation: Evaluation | None, model: GPT, tokenizer: Tokenizer) -> None:
+    """Print a sample and what came of a run; the very last line is `validation loss`, in nats per token."""
+    (sample,) = TextGeneration(model, tokenizer, [""], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
     here = os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder
-    print(f"\nA sample, from an empty prompt:\n\n{sample.strip()}\n")
+    print(f"\nA sample, from an empty prompt:\n\n{sample.text.strip()}\n")
     print(f"Run's folder:  {here}")
     print(f"To write more: python sample.py {shlex.quote(f'run={here}')} prompt='The people' max_new_tokens=300")
     if evaluation:

@@ -14,7 +14,7 @@ from gpt.training.evaluation import Evaluation, Evaluator
 from gpt.training.horizon import Horizon
 from gpt.training.logger import Loggers
 from gpt.training.schedule import Schedule
-from gpt.training.update import MicroBatch, Update
+from gpt.training.update import Update
 
 LOG_EVERY = 10
 """Updates between two rows of training metrics; the device is read only then."""
@@ -74,7 +74,7 @@ class Trainer:
         self.meter.restart()
         for step in self.horizon:
             self.set_learning_rate(self.horizon.progress(step))
-            loss, norm = self.update(self.micro_batches(step))
+            loss, norm = self.update(self.batches.micro_batches(step, self.rhythm.accumulate))
             self.meter.add(loss, norm)
 
             last = self.horizon.reached(step)
@@ -89,11 +89,6 @@ class Trainer:
         """Each group's peak times the schedule."""
         for group in self.update.guard.optimizer.param_groups:
             group["lr"] = group["initial_lr"] * self.schedule(progress)
-
-    def micro_batches(self, step: int) -> list[MicroBatch]:
-        """The update's data."""
-        accumulate = self.rhythm.accumulate
-        return [self.batches.batch(step, micro_step, accumulate) for micro_step in range(accumulate)]
 
     def log(self, step: int) -> None:
         """A row of training metrics: means since the row before."""

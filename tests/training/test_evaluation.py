@@ -1,11 +1,10 @@
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
-from gpt.data.batches import evaluation_windows
+from gpt.config import UserError
 from gpt.training.evaluation import Evaluator
 
 LENGTHS = np.array([1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 0])  # id 10 is end-of-text
@@ -13,7 +12,7 @@ SPLIT = np.array([1, 5, 3, 10, 2, 8, 8, 9, 0, 10, 4, 7, 6, 2, 1, 3, 10, 5, 5, 9,
 
 
 def evaluator(update, rows=2, split=SPLIT):
-    return Evaluator(update.model, partial(evaluation_windows, split, 8, rows), LENGTHS, update.precision)
+    return Evaluator(update.model, split, rows, LENGTHS, update.precision)
 
 
 def test_the_whole_split_equals_a_sum_by_hand(build_update):
@@ -50,3 +49,8 @@ def test_evaluating_draws_no_random_numbers(build_update):
     state = torch.get_rng_state()
     evaluator(update)()
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_split_that_is_too_short_is_refused_before_training(build_update):
+    with pytest.raises(UserError, match=r"model\.context=8: the split has 8 tokens"):
+        evaluator(build_update(), split=SPLIT[:8])

@@ -1,13 +1,12 @@
 import csv
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from gpt import checkpoint
-from gpt.data.batches import Batches, evaluation_windows
+from gpt.data.batches import Batches
 from gpt.data.tokenizer.byte import ByteConfig
 from gpt.run import RunFolder
 from gpt.training.evaluation import Evaluation, Evaluator
@@ -30,17 +29,14 @@ def build_trainer(build_update, tokens, tmp_path):
     def build(steps=20, rhythm=Rhythm(1, 5, 7), evaluate=True, name="run", **settings):
         update = build_update(**settings)
         lengths = np.ones(11, dtype=np.int64)
-        windows = partial(evaluation_windows, tokens[:100], 8, 4)
-        evaluator = Evaluator(update.model, windows, lengths, update.precision) if evaluate else None
+        evaluator = Evaluator(update.model, tokens[:100], 4, lengths, update.precision) if evaluate else None
         (tmp_path / name).mkdir()
         run = RunFolder(tmp_path / name, {"model": {}}, ByteConfig().build(lambda: iter(())))
         horizon = Horizon(steps)
         horizon.start()
         batches, schedule = Batches(tokens, 8, 8, seed=0), LinearConfig(warmup=0.0).build()
         recorder = Recorder()
-        trainer = Trainer(
-            update.model, update, batches, schedule, horizon, rhythm, evaluator, run, Loggers([recorder])
-        )
+        trainer = Trainer(update.model, update, batches, schedule, horizon, rhythm, evaluator, run, Loggers([recorder]))
         return trainer, recorder
 
     return build
