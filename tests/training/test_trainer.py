@@ -16,6 +16,9 @@ from gpt.training.schedule.linear import LinearConfig
 from gpt.training.trainer import Meter, Rhythm, Trainer, is_due
 
 
+RHYTHM = Rhythm(accumulate=1, eval_every=5, save_every=7)
+
+
 class Recorder(Logger):
     def __init__(self):
         self.seen = []
@@ -26,7 +29,7 @@ class Recorder(Logger):
 
 @pytest.fixture
 def build_trainer(build_update, tokens, tmp_path):
-    def build(steps=20, rhythm=Rhythm(1, 5, 7), evaluate=True, name="run", **settings):
+    def build(steps=20, rhythm=RHYTHM, evaluate=True, name="run", **settings):
         update = build_update(**settings)
         lengths = np.ones(11, dtype=np.int64)
         evaluator = Evaluator(update.model, tokens[:100], 4, lengths, update.precision) if evaluate else None
