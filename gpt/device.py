@@ -107,10 +107,7 @@ def compile_forward(
         return model, "off"
     device = next(model.parameters()).device.type
     if mode == "auto" and (device != "cuda" or eager_seconds < REPAYS_AFTER):
-        return (
-            model,
-            f"off (auto: it would not repay itself in {'so short a run' if device == 'cuda' else f'a run on {device}'})",
-        )
+        return model, "off (auto: it would not repay itself here)"
     forward = torch.compile(model)
     problem = _problem(model, forward, probe)
     if problem is None:

@@ -15,7 +15,6 @@ from gpt.training.logger import Logger, Loggers
 from gpt.training.schedule.linear import LinearConfig
 from gpt.training.trainer import Meter, Rhythm, Trainer, is_due
 
-
 RHYTHM = Rhythm(accumulate=1, eval_every=5, save_every=7)
 
 
