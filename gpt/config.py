@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
 from pydantic.fields import FieldInfo
@@ -81,13 +81,9 @@ class Choice:
     stands for the name.
     """
 
-    everything: ClassVar[dict[str, str]] = {}
-    """Dotted path -> package of every choice made so far."""
-
     def __init__(self, package: str, path: str) -> None:
         self.package = package
         self.path = path
-        self.everything[path] = package
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Validate by this choice; dump what was chosen by its own fields."""

@@ -1,22 +1,11 @@
 """Shared by all tests."""
 
-from pathlib import Path
+import os
 
-import pytest
 import torch
-
-ROOT = Path(__file__).parents[1]
-CORPORA = ROOT.parent / "shared" / "corpora"
 
 
 def pytest_configure() -> None:
-    """One thread a test process: pytest-xdist runs as many processes as there are cores."""
+    """One thread a process, of the tests and of what they start: pytest-xdist runs a process for each core."""
     torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="session")
-def corpora() -> Path:
-    """Real texts that lie beside the checkout, and are no part of it."""
-    if not CORPORA.is_dir():
-        pytest.skip(f"needs the corpora in {CORPORA}")
-    return CORPORA
+    os.environ["OMP_NUM_THREADS"] = "1"

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from gpt.cli import compose
-from gpt.config import ROOT, Choice, variant_names
+from gpt.config import ROOT
 from gpt.training.settings import TrainSettings
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -99,9 +99,9 @@ def test_the_variant_that_is_shown_works(checkout):
 
 def test_the_choices_are_those_of_the_code():
     listed = dict(re.findall(r"^\| `([\w/]+)` \| ((?:`\w+` ?)+) \|$", TEXT, re.M))
-    there = {path.removesuffix(".*").replace(".", "/"): variant_names(p) for path, p in Choice.everything.items()}
-    there["model"] = tuple(sorted(file.stem for file in (ROOT / "configs/model").glob("*.yaml")))
-    assert {choice: tuple(re.findall(r"\w+", names)) for choice, names in listed.items()} == there
+    folders = [folder for folder in (ROOT / "configs").rglob("*") if folder.is_dir()]
+    there = {f.relative_to(ROOT / "configs").as_posix(): sorted(y.stem for y in f.glob("*.yaml")) for f in folders}
+    assert {choice: re.findall(r"\w+", names) for choice, names in listed.items()} == there
 
 
 def test_the_map_is_whole():

@@ -1,6 +1,7 @@
 """train.py and sample.py as a user runs them: real processes, from another directory."""
 
 import csv
+import os
 import re
 import shutil
 import subprocess
@@ -167,6 +168,23 @@ def test_the_same_in_the_c_locale(trained, tmp_path):
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     process = script("sample.py", f"run={folder}", "prompt=私", "max_new_tokens=4", cwd=tmp_path, env=environment)
     assert process.returncode == 0, process.stderr
+
+
+def test_compiling_strictly_and_without_a_compiler(tmp_path):
+    arguments = [*TINY, "steps=3", "tokenizer=byte"]
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    compiled = script("train.py", *arguments, "compile=strict", "hydra.run.dir=a", cwd=tmp_path, env=environment)
+    assert compiled.returncode == 0, compiled.stderr
+    assert "compile on" in compiled.stdout
+    environment |= {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "other"), "CXX": "/nowhere/c++"}
+    eager = script("train.py", *arguments, "compile=on", "hydra.run.dir=b", cwd=tmp_path, env=environment)
+    assert eager.returncode == 0, eager.stderr
+    assert re.search(r"^warning: compiling failed, going on without \(.+\)$", eager.stderr, re.M)
+    assert "compile off (it failed)" in eager.stdout
+    refused = script("train.py", *arguments, "compile=strict", "hydra.run.dir=c", cwd=tmp_path, env=environment)
+    assert refused.returncode == 2
+    assert re.fullmatch(r"error: compile: strict.+\n", refused.stderr)
+    assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize(

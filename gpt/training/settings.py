@@ -39,17 +39,17 @@ class TrainSettings(Config):
     """What matrix products are computed in: auto, fp32, bf16 or fp16."""
     compile: CompileMode = "auto"
     """off; auto: where it pays; on: always, eager with a warning where it fails; strict: or the run ends."""
-    steps: PositiveInt = 900
+    steps: PositiveInt = 1800
     """Updates."""
     budget: str | None = None
     """Train for this long instead of `steps`: 90s, 5min, 2h."""
-    batch_size: PositiveInt = 16
+    batch_size: PositiveInt = 8
     """Sequences of one update."""
     accumulate: PositiveInt = 1
     """Micro-steps that an update is made in; more of them take less memory."""
-    eval_every: PositiveInt = 200
+    eval_every: PositiveInt = 300
     """Updates between two evaluations."""
-    save_every: PositiveInt = 200
+    save_every: PositiveInt = 300
     """Updates between two checkpoints; the best one and the last are kept."""
     clip: NonNegativeFloat = 1.0
     """Largest norm of the gradient; 0 does not clip."""

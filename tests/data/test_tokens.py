@@ -1,4 +1,3 @@
-import multiprocessing
 import os
 import re
 import signal
@@ -210,23 +209,29 @@ def test_killed_in_the_middle_it_leaves_nothing_that_counts(texts, tmp_path):
     assert prepared.train.path.parent.parent == tmp_path
 
 
-def prepare_at_once(dataset, folder, barrier, results):
-    barrier.wait()
-    results.put(prepare(dataset, BPE_300, folder).train.tokens.sum())
-
-
-def test_several_processes_at_once_all_end_well(texts, tmp_path):
-    context = multiprocessing.get_context("spawn")
-    barrier, results = context.Barrier(3), context.Queue()
-    dataset = BuiltinConfig(years=[1860, 1862]).build()
-    processes = [context.Process(target=prepare_at_once, args=(dataset, tmp_path, barrier, results)) for _ in range(3)]
+def test_several_processes_at_once_all_end_well(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from gpt.data.dataset.builtin import BuiltinConfig
+from gpt.data.tokenizer.bpe import BPEConfig
+from gpt.data.tokens import prepare
+print("ready", flush=True)
+sys.stdin.readline()
+dataset = BuiltinConfig(years=[1860, 1862]).build()
+print(prepare(dataset, BPEConfig(vocab_size=300), Path(sys.argv[1])).train.tokens.sum())
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
     for process in processes:
-        process.start()
-    sums = {results.get(timeout=60) for _ in processes}
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    assert len(sums) == 1
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:  # all of them begin now
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    ends = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], ends
+    assert len({out for out, _ in ends}) == 1
     assert len(list(tmp_path.iterdir())) == 1
 
 

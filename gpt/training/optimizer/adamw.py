@@ -15,7 +15,7 @@ class AdamwConfig(OptimizerConfig):
     """Adam with decoupled weight decay; gains and biases do not decay."""
 
     name: Literal["adamw"] = "adamw"
-    lr: float = Field(default=3e-3, gt=0)
+    lr: float = Field(default=2e-3, gt=0)
     """Peak learning rate."""
     beta1: float = Field(default=0.9, ge=0, lt=1)
     """Decay of the gradient's running mean."""
