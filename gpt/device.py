@@ -19,7 +19,7 @@ REPAYS_AFTER = 120.0
 """Seconds of eager steps from which on `compile=auto` compiles on cuda; compiling takes about half a minute."""
 
 TOLERANCE = 0.02
-"""How far, relatively, the first compiled loss may be from the eager one; bf16 alone is off by up to about 0.01."""
+"""How far, relatively, the first compiled loss may be from the eager one; rounding and dropout move it by less."""
 
 
 class Precision(NamedTuple):
@@ -98,7 +98,7 @@ def compile_forward(
         model: called as it is where nothing is compiled.
         mode: off; auto compiles where `eager_seconds` repay it; on; strict.
         eager_seconds: what all that is to come would take without compiling.
-        probe: the loss of one batch by a forward, to compare the compiled one with the eager one.
+        probe: the loss of one update by a forward, and its backward, to compare compiled with eager.
 
     Raises:
         UserError: `strict`, and compiling failed or gave another loss.

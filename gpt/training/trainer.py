@@ -81,7 +81,7 @@ class Trainer:
             if last or is_due(step, LOG_EVERY):
                 self.log(step)
             evaluation = self.evaluation(step) if last or is_due(step, self.rhythm.eval_every) else None
-            if last or is_due(step, self.rhythm.save_every) or self.is_best(evaluation):
+            if self.is_best(evaluation) or last or is_due(step, self.rhythm.save_every):
                 self.save(step, evaluation)
         return evaluation
 

@@ -37,11 +37,11 @@ class Update:
 
     def __call__(self, micro_batches: Sequence[MicroBatch]) -> tuple[Tensor, Tensor]:
         """The mean loss in nats and the gradient's norm, scalar tensors on the device; nothing is read back."""
-        loss = self.gradients(micro_batches)
+        loss = self.gradients(micro_batches, self.forward)
         return loss, self.guard.step(loss)
 
-    def gradients(self, micro_batches: Sequence[MicroBatch]) -> Tensor:
-        """Add up the gradients; the mean loss.
+    def gradients(self, micro_batches: Sequence[MicroBatch], forward: Forward) -> Tensor:
+        """Add up the gradients by `forward`; the mean loss.
 
         Dividing each micro-batch's sum by the count of all targets makes any split of a batch give one gradient, also
         where targets are masked and their number differs between micro-batches.
@@ -50,15 +50,11 @@ class Update:
         count = torch.stack([(targets != IGNORE).sum() for _, targets in there]).sum()
         losses = []
         for inputs, targets in there:
-            loss = self.loss_sum(self.forward, inputs, targets) / count
+            with self.precision.autocast():
+                loss = forward(inputs, targets).sum() / count
             self.guard.backward(loss)
             losses.append(loss.detach())
         return torch.stack(losses).sum()
-
-    def loss_sum(self, forward: Forward, inputs: Tensor, targets: Tensor) -> Tensor:
-        """The sum of a micro-batch's losses by `forward`; all of it is on the device."""
-        with self.precision.autocast():
-            return forward(inputs, targets).sum()
 
     def compile(self, mode: CompileMode, micro_batches: Sequence[MicroBatch], horizon: Horizon) -> Cost:
         """Measure an update, and compile the forward as `mode` says and, for `auto`, where the horizon repays it.
@@ -66,28 +62,21 @@ class Update:
         Raises:
             UserError: mode `strict`, and compiling failed.
         """
-        seconds = self._measured(micro_batches)
-        inputs, targets = map(self._to_device, micro_batches[0])
+        device = self.precision.device
 
         def probe(forward: Forward) -> float:
-            self.model.eval()  # dropout would make the two losses differ
-            with torch.no_grad():
-                loss = self.loss_sum(forward, inputs, targets).item()
-            self.model.train()
+            """Forward and backward, as in training; random state and gradients are left as they were."""
+            with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+                loss = self.gradients(micro_batches, forward).item()  # read back: waits for the device
+            self.guard.optimizer.zero_grad(set_to_none=True)
             return loss
 
+        probe(self.model)  # the first call is slower than all that follow
+        start = time.perf_counter()
+        probe(self.model)
+        seconds = time.perf_counter() - start
         self.forward, compiled = compile_forward(self.model, mode, seconds * horizon.updates(seconds), probe)
         return Cost(seconds, compiled)
-
-    def _measured(self, micro_batches: Sequence[MicroBatch]) -> float:
-        """Seconds of forward and backward, once warm; gradients and random state are left as they were."""
-        device = self.precision.device
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            for _ in range(2):
-                start = time.perf_counter()
-                self.gradients(micro_batches).item()  # read back: waits for the device
-                self.guard.optimizer.zero_grad(set_to_none=True)
-        return time.perf_counter() - start
 
     def _to_device(self, tensor: Tensor) -> Tensor:
         if self.precision.device.type == "cuda":

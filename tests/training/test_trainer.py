@@ -109,8 +109,8 @@ def test_a_batch_that_breaks_is_skipped_and_counted(build_trainer):
     trainer, _ = build_trainer()
     gradients = trainer.update.gradients
 
-    def break_some(micro_batches):
-        loss = gradients(micro_batches)
+    def break_some(micro_batches, forward):
+        loss = gradients(micro_batches, forward)
         broken.append(len(broken) in (3, 4))
         return loss * math.nan if broken[-1] else loss
 

@@ -7,7 +7,7 @@ from gpt.training.horizon import Horizon
 
 
 def gradient(update, micro_batches):
-    loss = update.gradients(micro_batches)
+    loss = update.gradients(micro_batches, update.forward)
     return loss, {name: p.grad.clone() for name, p in update.model.named_parameters()}
 
 
@@ -40,7 +40,7 @@ def test_the_loss_is_the_mean_over_targets(build_update, tokens):
     inputs, targets = Batches(tokens, 8, 4, seed=0).batch(0)
     targets[0, 0] = IGNORE
     expected = update.model(inputs, targets).sum() / 31
-    assert torch.allclose(update.gradients([(inputs, targets)]), expected)
+    assert torch.allclose(update.gradients([(inputs, targets)], update.forward), expected)
 
 
 def test_measuring_changes_nothing(build_update, tokens):
