@@ -132,6 +132,9 @@ def wrong_shape(folder):
         (wrong_shape, "names and shapes"),
         (change_json(checkpoint.STATE, format=2), "format 2, this version reads 1"),
         (change_json(checkpoint.STATE, step="3; import os"), "state.json is damaged"),
+        (change_json(checkpoint.STATE, validation_loss="low"), "state.json is damaged"),
+        (lambda folder: (folder / checkpoint.CONFIG).write_text("[]"), "config.json holds no JSON object"),
+        (change_json(checkpoint.CONFIG, model__vocab_size=None), "config.json describes no model"),
         (change_json(checkpoint.CONFIG, model__n_layer=10**9), "does not hold the 1000000000 layers"),
         (change_json(checkpoint.CONFIG, model__d_model=16), "names and shapes"),
         (change_json(checkpoint.CONFIG, model__attention={"name": "os"}), r"model\.attention: .*'os'"),
@@ -155,6 +158,57 @@ def test_a_checksum_file_that_names_a_way_out_does_not_lead_there(written):
     (written / checkpoint.CHECKSUMS).write_text(json.dumps({**sums, "../../outside": "0"}))
     with pytest.raises(UserError, match="missing or was changed"):
         checkpoint.verify(written)
+
+
+def test_a_way_out_is_not_followed_even_where_its_checksum_is_right(written):
+    outside = written.parent / "outside"
+    outside.write_text("a secret")
+    sums = json.loads((written / checkpoint.CHECKSUMS).read_text())
+    (written / checkpoint.CHECKSUMS).write_text(json.dumps({**sums, "../outside": checkpoint._sha256(outside)}))
+    with pytest.raises(UserError, match="missing or was changed"):
+        checkpoint.verify(written)
+
+
+@pytest.mark.parametrize("name", [checkpoint.WEIGHTS, checkpoint.CONFIG, checkpoint.STATE])
+def test_what_has_no_checksum_is_refused(written, name):
+    sums = json.loads((written / checkpoint.CHECKSUMS).read_text())
+    del sums[name]
+    (written / checkpoint.CHECKSUMS).write_text(json.dumps(sums))
+    with pytest.raises(UserError, match=name):
+        checkpoint.verify(written)
+
+
+def test_every_file_has_a_checksum_the_tokenizers_too(written):
+    sums = json.loads((written / checkpoint.CHECKSUMS).read_text())
+    assert {*sums, checkpoint.CHECKSUMS} == {p.name for p in written.iterdir()}
+    (written / "vocabulary.json").write_text("{}")
+    with pytest.raises(UserError, match=r"vocabulary\.json"):
+        checkpoint.verify(written)
+
+
+def test_all_is_synced_before_it_has_its_name_and_the_name_after(tmp_path, model, monkeypatch):
+    synced = []
+    monkeypatch.setattr(
+        checkpoint, "sync", lambda path: synced.append((path.name, (tmp_path / "step_00000003").exists()))
+    )
+    tokenizer = ByteConfig().build(lambda: iter(()))
+    folder = checkpoint.write(tmp_path, model, {"model": CONFIG.model_dump()}, tokenizer, state(3)).folder
+    *before, (last, named) = synced
+    *files, (aside, _) = before
+    assert {name for name, _ in files} == {p.name for p in folder.iterdir()}
+    assert aside.startswith(".step_00000003")
+    assert not any(named for _, named in before)
+    assert (last, named) == (tmp_path.name, True)
+
+
+def test_a_write_that_fails_leaves_no_checkpoint(tmp_path, model):
+    class Broken:
+        def save(self, folder):
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        checkpoint.write(tmp_path, model, {"model": CONFIG.model_dump()}, Broken(), state(3))
+    assert checkpoint.find(tmp_path) == []
 
 
 def test_a_folder_that_was_not_finished_is_no_checkpoint(written):

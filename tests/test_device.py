@@ -1,6 +1,8 @@
 """Devices and precisions, and what a GPU would trip over, found without one."""
 
+import math
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from gpt.config import UserError, variant_names
 from gpt.data.batches import Batches
-from gpt.device import Precision, choose_device, choose_precision, compile_forward
+from gpt.device import REPAYS_AFTER, Precision, choose_device, choose_precision, compile_forward, prepare_device
 from gpt.generation.generate import decode, prefill
 from gpt.generation.sampler import SamplerSettings, next_token
 from gpt.model.config import GPTConfig
@@ -97,6 +99,86 @@ def test_what_is_no_device_is_refused(name):
         choose_device(name)
 
 
+@pytest.fixture
+def machine(monkeypatch):
+    """Makes torch report these devices; nothing is computed on them."""
+
+    def machine(cuda=0, mps=False, bf16=False, emulated_bf16=True):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+        monkeypatch.setattr(
+            torch.cuda,
+            "is_bf16_supported",
+            lambda including_emulation=True: bf16 or (including_emulation and emulated_bf16),
+        )
+
+    return machine
+
+
+@pytest.mark.parametrize("cuda, mps, chosen", [(2, True, "cuda"), (0, True, "mps"), (0, False, "cpu")])
+def test_auto_takes_the_best_device(machine, cuda, mps, chosen):
+    machine(cuda=cuda, mps=mps)
+    assert choose_device("auto") == torch.device(chosen)
+
+
+def test_a_device_is_taken_as_it_is_named_if_it_is_there(machine):
+    machine(cuda=2)
+    assert choose_device("cpu") == torch.device("cpu")
+    assert choose_device("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(UserError, match="device: cuda:2 is not on this machine, which has cuda, cpu"):
+        choose_device("cuda:2")
+    with pytest.raises(UserError, match="device: mps is not on this machine"):
+        choose_device("mps")
+
+
+def test_precisions_of_cuda(machine):
+    cuda = torch.device("cuda")
+    machine(cuda=1, bf16=True)
+    assert choose_precision("auto", cuda).name == "bf16"
+    assert choose_precision("fp16", cuda).name == "fp16"
+    machine(cuda=1, bf16=False)  # torch would emulate it, slowly
+    assert choose_precision("auto", cuda)[:2] == ("fp16", "this cuda device has no bf16; losses are scaled")
+    with pytest.raises(UserError, match="precision: this cuda device has no bf16"):
+        choose_precision("bf16", cuda)
+
+
+@pytest.mark.parametrize("has_it, chosen", [(True, "bf16"), (False, "fp32")])
+def test_auto_on_the_cpu_takes_bf16_where_it_is_native(monkeypatch, has_it, chosen):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": has_it})
+    assert choose_precision("auto", torch.device("cpu")).name == chosen
+
+
+def test_auto_on_mps_takes_fp32():
+    assert choose_precision("auto", torch.device("mps")).name == "fp32"
+
+
+@pytest.fixture
+def process_settings():
+    """Puts back what `prepare_device` sets for the whole process."""
+    before = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(before)
+    torch.set_flush_denormal(False)
+
+
+def test_denormals_are_flushed_and_products_stay_fp32_on_the_cpu(process_settings):
+    torch.set_float32_matmul_precision("highest")
+    prepare_device(torch.device("cpu"))
+    product = (torch.tensor([2.0**-100]) * 2.0**-30).item()  # the least normal number is 2^-126
+    if torch.set_flush_denormal(True):  # this processor can
+        assert product == 0.0
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_tf32_is_on_for_cuda(process_settings, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    prepare_device(torch.device("cuda:1"))
+    assert torch.get_float32_matmul_precision() == "high"
+    assert chosen == [torch.device("cuda:1")]
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a cuda device")
 @pytest.mark.parametrize("name", ["cuda", "cuda:1"])
 def test_a_device_that_is_not_there(name):
@@ -122,3 +204,46 @@ def test_autocast_computes_in_the_precision(name, dtype):
 def test_compile_off_gives_the_model_itself():
     model = torch.nn.Linear(1, 1)
     assert compile_forward(model, "off", 1e9, lambda forward: 0.0) == (model, "off")
+
+
+class OnCuda(torch.nn.Linear):
+    """Says that its weights are on cuda, and computes nothing."""
+
+    def parameters(self, recurse=True):
+        return iter([SimpleNamespace(device=torch.device("cuda"))])
+
+
+@pytest.mark.parametrize(
+    "model, seconds, compiled",
+    [
+        (OnCuda(1, 1), REPAYS_AFTER, True),
+        (OnCuda(1, 1), REPAYS_AFTER - 1, False),
+        (torch.nn.Linear(1, 1), 1e9, False),
+    ],
+)
+def test_auto_compiles_on_cuda_where_it_repays_itself(monkeypatch, model, seconds, compiled):
+    forward = object()
+    monkeypatch.setattr(torch, "compile", lambda model: forward)
+    chosen, says = compile_forward(model, "auto", seconds, lambda forward: 1.0)
+    assert chosen is (forward if compiled else model)
+    assert says.startswith("on" if compiled else "off (auto")
+
+
+@pytest.mark.parametrize(
+    "eager, compiled, good",
+    [(10.0, 10.15, True), (10.0, 10.25, False), (10.0, 9.75, False), (0.1, 0.11, False), (10.0, math.nan, False)],
+)
+def test_a_compiled_loss_must_be_the_eager_one(monkeypatch, eager, compiled, good):
+    model, forward = torch.nn.Linear(1, 1), object()
+    monkeypatch.setattr(torch, "compile", lambda model: forward)
+
+    def probe(of):
+        return eager if of is model else compiled
+
+    if good:
+        assert compile_forward(model, "strict", 0.0, probe) == (forward, "on")
+        return
+    with pytest.raises(UserError, match="compile: strict"):
+        compile_forward(model, "strict", 0.0, probe)
+    with pytest.warns(UserWarning, match="going on without"):
+        assert compile_forward(model, "on", 0.0, probe) == (model, "off (it failed)")

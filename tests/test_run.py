@@ -3,6 +3,7 @@
 import csv
 import os
 import shutil
+from datetime import datetime
 
 import pytest
 import torch
@@ -35,13 +36,17 @@ def make_run(folder, seed=0, steps=((1, 3.0),)):
     return run
 
 
-def test_folders_are_claimed_once(root):
-    first, second = claim_folder(None, "a/b: 私"), claim_folder(None, "a/b: 私")
-    assert first.parent == second.parent == root
-    assert first.name.endswith("_a-b--私")
-    assert first != second
-    # within one second the second one is numbered
-    assert second.name in (f"{first.name}-2", second.name.removesuffix("-2"))
+def test_folders_are_claimed_once(root, monkeypatch):
+    class OneSecond(datetime):
+        @classmethod
+        def now(cls):
+            return cls(2024, 2, 29, 13, 5, 9)
+
+    monkeypatch.setattr(runs, "datetime", OneSecond)
+    claimed = [claim_folder(None, "a/b: 私") for _ in range(3)]
+    plain = "2024-02-29_13-05-09_a-b--私"
+    assert claimed == [root / plain, root / f"{plain}-2", root / f"{plain}-3"]
+    assert all(folder.is_dir() for folder in claimed)
 
 
 def test_a_run_never_overwrites_another(tmp_path):
@@ -72,6 +77,7 @@ def test_config_yaml_is_plain_and_whole(tmp_path):
     run = make_run(tmp_path / "run")
     text = (run.folder / "config.yaml").read_text(encoding="utf-8")
     assert yaml.safe_load(text) == run.settings
+    assert list(yaml.safe_load(text)) == ["name", "model"], "in the order of the settings"
     assert "私の run" in text
 
 
@@ -110,6 +116,8 @@ def test_generate_gives_a_text_or_a_list(tmp_path):
     assert isinstance(one, str)
     two = run.generate("ab", max_new_tokens=4, seed=1, num_samples=2)
     assert two[0] == one
+    assert two[1] == run.generate("ab", max_new_tokens=4, seed=1, num_samples=2)[1]
+    assert run.generate("ab", max_new_tokens=4, seed=2) != one
     assert len(two) == 2
     assert run.generate(["ab", "c"], max_new_tokens=4, seed=1)[0] == one
     with pytest.raises(UserError, match=r"temprature.*temperature"):
@@ -130,6 +138,21 @@ def test_what_is_no_run_is_refused(tmp_path, there, tells):
         (tmp_path / "run").mkdir()
     with pytest.raises(UserError, match=f"run: .*{tells}"):
         load(tmp_path / "run")
+
+
+def test_a_checkpoint_that_was_changed_is_refused(tmp_path):
+    make_run(tmp_path / "run")
+    weights = tmp_path / "run/checkpoints/step_00000001/model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1  # one bit of one weight: a file that opens
+    weights.write_bytes(content)
+    with pytest.raises(UserError, match=r"model\.safetensors is missing or was changed"):
+        load(tmp_path / "run")
+
+
+def test_saving_keeps_the_best_and_the_last(tmp_path):
+    run = make_run(tmp_path / "run", steps=[(1, 2.0), (2, 1.5), (3, 1.9), (4, None)])
+    assert sorted(p.name for p in (run.folder / "checkpoints").iterdir()) == ["step_00000002", "step_00000004"]
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path):

@@ -21,6 +21,28 @@ def test_losses_by_hand():
     assert losses.tolist() == [[pytest.approx(math.log(4 / 3)), 0.0]]
 
 
+def test_losses_of_bf16_logits_are_in_fp32():
+    losses = token_losses(torch.tensor([[[0.0, 6.0]]], dtype=torch.bfloat16), torch.tensor([[1]]))
+    assert losses.dtype == torch.float32
+    assert losses.item() == pytest.approx(math.log1p(math.exp(-6)), rel=1e-4)
+
+
+def test_the_head_reads_normed_features(build):
+    hidden = build().hidden(torch.randint(50, (1, 5)))
+    assert torch.allclose(hidden.square().mean(-1), torch.ones(1, 5), atol=1e-3)
+
+
+def test_embeddings_have_dropout(build):
+    model = build(dropout=0.5, position="learned").train()
+    tokens = torch.randint(50, (1, 16))
+    place = model._place(tokens, None, None)
+    plain = model.embedding(tokens) + model.position.embed(place.position)
+    embedded = model._embed(tokens, place)
+    kept = embedded != 0
+    assert 0.3 < kept.float().mean() < 0.7
+    assert torch.allclose(embedded[kept], 2 * plain[kept])  # divided by 1 - 0.5
+
+
 def test_a_tied_head_is_one_table(build):
     tied, untied = build(tied=True), build(tied=False)
     assert untied.count_parameters() - tied.count_parameters() == 50 * 32
@@ -104,3 +126,6 @@ def test_scaled_embeddings(build):
     tokens = torch.randint(50, (1, 3))
     place = plain._place(tokens, None, None)
     assert torch.allclose(scaled._embed(tokens, place), plain._embed(tokens, place) * math.sqrt(32))
+    learned = build(scale_embedding=True, position="learned")
+    positions = learned.position.embed(place.position)
+    assert torch.allclose(learned._embed(tokens, place), learned.embedding(tokens) * math.sqrt(32) + positions)

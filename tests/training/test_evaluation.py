@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from gpt.config import UserError
-from gpt.training.evaluation import Evaluator
+from gpt.device import Precision
+from gpt.training.evaluation import Evaluation, Evaluator
 
 LENGTHS = np.array([1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 0])  # id 10 is end-of-text
 SPLIT = np.array([1, 5, 3, 10, 2, 8, 8, 9, 0, 10, 4, 7, 6, 2, 1, 3, 10, 5, 5, 9, 0])
@@ -33,6 +34,39 @@ def test_the_whole_split_equals_a_sum_by_hand(build_update):
     assert result.loss == pytest.approx(nats / 20, rel=1e-6)
     assert result.bits_per_byte == pytest.approx(bits / size, rel=1e-6)
     assert result.perplexity == pytest.approx(math.exp(nats / 20), rel=1e-6)
+
+
+def test_it_leaves_the_model_in_the_mode_that_it_was_in(build_update):
+    update = build_update()
+    for training in (True, False):
+        update.model.train(training)
+        evaluator(update)()
+        assert update.model.training is training
+
+
+def test_it_computes_in_the_precision(build_update):
+    update = build_update()
+    dtypes = []
+    update.model.blocks[0].feedforward.output.register_forward_hook(lambda _, __, out: dtypes.append(out.dtype))
+    Evaluator(update.model, SPLIT, 2, LENGTHS, Precision("bf16", "as set", torch.device("cpu")))()
+    assert set(dtypes) == {torch.bfloat16}
+
+
+def test_a_split_of_nothing_but_end_of_text_has_no_bits_per_byte(build_update):
+    result = evaluator(build_update(), split=np.full(21, 10))()
+    assert result.loss > 0
+    assert math.isnan(result.bits_per_byte)
+
+
+def test_losses_are_summed_in_fp64(build_update):
+    update = build_update()
+    update.model.forward = lambda inputs, targets: torch.where(targets == 0, 2.0**24, 1.0)
+    split = np.array([1, 2, 3, 4, 0, 5, 6, 7, 8])
+    assert evaluator(update, split=split)().loss == (2**24 + 7) / 8  # fp32 has no 2^24 + 7
+
+
+def test_a_perplexity_beyond_all_floats_is_a_large_one():
+    assert Evaluation(loss=1000.0, bits_per_byte=1.0, tokens=1).perplexity == math.exp(700)
 
 
 def test_two_evaluations_are_identical_and_the_batch_does_not_matter(build_update):

@@ -86,3 +86,30 @@ def test_one_good_update_between_begins_the_count_anew():
         p.grad = torch.full((2,), 1.0 if i % 5 == 0 else math.nan)
         guard.step(torch.tensor(1.0))
     assert guard.check() == 2 * PATIENCE * 4 // 5
+
+
+def scaled_guard(p, clip=1.0):
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1)
+    return Guard(torch.optim.SGD([p], lr=1.0), clip, scaler), scaler
+
+
+def test_a_scaled_loss_gives_the_update_of_the_plain_one():
+    p = nn.Parameter(torch.zeros(2))
+    guard, scaler = scaled_guard(p)
+    loss = (p * torch.tensor([3.0, 4.0])).sum()
+    guard.backward(loss)
+    assert p.grad.tolist() == [3 * 1024, 4 * 1024]
+    assert guard.step(loss.detach()).item() == 5.0, "unscaled before it is clipped"
+    assert torch.allclose(p.data, torch.tensor([-0.6, -0.8]), atol=1e-5)
+    assert scaler.get_scale() == 2048, "no overflow: a larger scale is tried"
+
+
+def test_an_overflow_is_skipped_and_halves_the_scale():
+    p = nn.Parameter(torch.zeros(2))
+    guard, scaler = scaled_guard(p)
+    p.grad = torch.tensor([1.0, math.inf])
+    scaler.scale(torch.tensor(1.0))  # the scaler's tensors are made at its first use
+    guard.step(torch.tensor(1.0))
+    assert p.tolist() == [0, 0]
+    assert guard.check() == 1
+    assert scaler.get_scale() == 512

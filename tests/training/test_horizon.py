@@ -31,6 +31,20 @@ def test_a_budget_ends_by_time_and_its_last_update_is_known():
 def test_how_many_updates():
     assert Horizon(7).updates(seconds=2.0) == 7
     assert Horizon(7, budget=60.0).updates(seconds=2.0) == 30
+    assert Horizon(7, budget=60.0).updates(seconds=200.0) == 1, "one is made in any case"
+
+
+def test_time_counts_from_the_start():
+    horizon = Horizon(3, budget=3600.0)
+    assert horizon.elapsed == 0
+    horizon.start()
+    assert 0 < horizon.elapsed < 60
+
+
+def test_the_progress_of_a_budget_ends_at_one():
+    horizon = Horizon(3, budget=1e-9)
+    horizon.start()
+    assert horizon.progress(0) == 1.0
 
 
 @pytest.mark.parametrize("text, seconds", [("90s", 90), ("5min", 300), ("1.5h", 5400), ("2 min", 120)])

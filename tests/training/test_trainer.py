@@ -1,5 +1,6 @@
 import csv
 import math
+import time
 
 import numpy as np
 import pytest
@@ -120,6 +121,80 @@ def test_a_batch_that_breaks_is_skipped_and_counted(build_trainer):
     assert len(broken) == 20, "a skipped update counts as one"
     assert [int(r["skipped"]) for r in rows(trainer) if r["skipped"]] == [2, 2]
     assert all(p.isfinite().all() for p in trainer.model.parameters())
+
+
+def test_the_speed_is_that_of_updates_alone(build_trainer, monkeypatch):
+    """By a clock on which an update takes 1 s, an evaluation 100 s and saving 1000 s."""
+    now = 0.0
+
+    def taking(seconds, function):
+        def timed(*args):
+            nonlocal now
+            now += seconds
+            return function(*args)
+
+        return timed
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    trainer, _ = build_trainer(steps=20)
+    trainer.update = Timed(trainer.update, taking(1, trainer.update))
+    trainer.evaluate, trainer.run.save = taking(100, trainer.evaluate), taking(1000, trainer.run.save)
+    trainer.best_loss = 0.0  # no evaluation is saved for being the best
+    trainer.fit()
+    assert now == 20 * 1 + 4 * 100 + 3 * 1000
+    assert [float(r["tokens_per_second"]) for r in rows(trainer) if r["loss"]] == [64.0, 64.0]  # 8 rows of 8 tokens
+
+
+class Timed:
+    """An update that takes its time."""
+
+    def __init__(self, update, call):
+        self.guard = update.guard
+        self.call = call
+
+    def __call__(self, micro_batches):
+        return self.call(micro_batches)
+
+
+def test_every_update_sees_its_own_batch_at_its_own_rate(build_trainer):
+    trainer, _ = build_trainer(steps=4, lr=0.5)
+    gradients, guard, seen = trainer.update.gradients, trainer.update.guard, []
+
+    def watched(micro_batches, forward):
+        seen.append((micro_batches[0][0], guard.optimizer.param_groups[0]["lr"]))
+        return gradients(micro_batches, forward)
+
+    trainer.update.gradients = watched
+    trainer.fit()
+    assert [lr for _, lr in seen] == pytest.approx([0.375, 0.25, 0.125, 0.0])  # 0.5 · (1 - (step + 1) / 4)
+    for step, (inputs, _) in enumerate(seen):
+        assert torch.equal(inputs, trainer.batches.batch(step)[0])
+
+
+def test_the_best_is_only_replaced_by_a_better_one(build_trainer):
+    trainer, _ = build_trainer()
+    losses = [math.nan, 3.0, 2.0, 2.5, 2.0, math.nan, 1.5]
+    assert [trainer.is_best(Evaluation(loss, 1.0, 9)) for loss in losses] == [
+        False, True, True, False, False, False, True,
+    ]  # fmt: skip
+    assert not trainer.is_best(None)
+
+
+def test_a_best_that_is_saved_anyway_is_remembered_too(build_trainer):
+    trainer, _ = build_trainer(steps=15, rhythm=Rhythm(1, 5, 10))
+    losses = iter([3.0, 2.0, 2.5])
+    trainer.evaluate = lambda: Evaluation(next(losses), 1.0, 99)
+    trainer.fit()
+    assert trainer.best_loss == 2.0
+
+
+def test_rows_tell_norm_and_loss_apart(build_trainer):
+    trainer, _ = build_trainer(steps=1, clip=0.1)
+    loss, norm = build_trainer(name="same", steps=1, clip=0.1)[0].update(trainer.batches.micro_batches(0, 1))
+    trainer.fit()
+    assert [(float(r["loss"]), float(r["grad_norm"])) for r in rows(trainer) if r["loss"]] == [
+        (pytest.approx(loss.item()), pytest.approx(norm.item()))
+    ]
 
 
 @pytest.mark.parametrize("every, due", [(1, [0, 1, 2, 3, 4]), (2, [1, 3]), (5, [4]), (6, [])])

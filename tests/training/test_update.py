@@ -1,8 +1,12 @@
+import time
+
 import pytest
 import torch
 
 from gpt.config import UserError
 from gpt.data.batches import IGNORE, Batches
+from gpt.device import Precision
+from gpt.training import update as updates
 from gpt.training.horizon import Horizon
 
 
@@ -40,13 +44,18 @@ def test_the_loss_is_the_mean_over_targets(build_update, tokens):
     inputs, targets = Batches(tokens, 8, 4, seed=0).batch(0)
     targets[0, 0] = IGNORE
     expected = update.model(inputs, targets).sum() / 31
-    assert torch.allclose(update.gradients([(inputs, targets)], update.forward), expected)
+    loss = update.gradients([(inputs, targets)], update.forward)
+    assert torch.allclose(loss, expected)
+    assert not loss.requires_grad, "it holds no graph"
 
 
 def test_measuring_changes_nothing(build_update, tokens):
     one, other = build_update(dropout=0.3), build_update(dropout=0.3)
     batches = Batches(tokens, 8, 4, seed=0)
+    random_state = torch.get_rng_state()
     cost = one.compile("off", [batches.batch(0)], Horizon(10))
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(p.grad is None for p in one.model.parameters())
     assert cost.seconds > 0
     assert cost.compiled == "off"
     for step in range(3):
@@ -54,6 +63,21 @@ def test_measuring_changes_nothing(build_update, tokens):
             torch.manual_seed(step)
             update([batches.batch(step)])
     assert torch.equal(one.model.embedding.weight, other.model.embedding.weight)
+
+
+def test_what_is_measured_is_warm(build_update, tokens, monkeypatch):
+    """By a clock on which the first update takes 100 s, since all is new to it, and the next ones 1 s."""
+    update, now = build_update(), 0.0
+    gradients, takes = update.gradients, iter([100.0, 1.0, 1.0, 1.0])
+
+    def timed(micro_batches, forward):
+        nonlocal now
+        now += next(takes)
+        return gradients(micro_batches, forward)
+
+    update.gradients = timed
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    assert update.compile("off", [Batches(tokens, 8, 4, seed=0).batch(0)], Horizon(10)).seconds == 1.0
 
 
 def test_compiling_that_fails_is_a_warning_and_strict_an_error(build_update, tokens, monkeypatch):
@@ -77,6 +101,46 @@ def test_a_compiled_loss_that_differs_is_given_up(build_update, tokens, monkeypa
     with pytest.warns(UserWarning, match="its first loss is"):
         update.compile("on", [Batches(tokens, 8, 4, seed=0).batch(0)], Horizon(10))
     assert update.forward is update.model
+
+
+def test_what_was_compiled_is_what_computes(build_update, tokens, monkeypatch):
+    """Eager and compiled losses are compared as in training: with dropout, the same for both, and with a backward."""
+    update = build_update(dropout=0.5)
+    calls = []
+
+    def compiled(*args):
+        calls.append((update.model.training, torch.is_grad_enabled()))
+        return update.model(*args)
+
+    monkeypatch.setattr(torch, "compile", lambda model: compiled)
+    batch = [Batches(tokens, 8, 4, seed=0).batch(0)]
+    random_state = torch.get_rng_state()
+    assert update.compile("strict", batch, Horizon(10)).compiled == "on"
+    assert update.forward is compiled
+    assert calls == [(True, True)]
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(p.grad is None for p in update.model.parameters())
+    update(batch)
+    assert calls == [(True, True)] * 2
+
+
+def test_it_computes_in_the_precision(build_update, tokens):
+    update = build_update()
+    update.precision = Precision("bf16", "as set", torch.device("cpu"))
+    dtypes = []
+    update.model.blocks[0].feedforward.output.register_forward_hook(lambda _, __, out: dtypes.append(out.dtype))
+    update([Batches(tokens, 8, 4, seed=0).batch(0)])
+    assert dtypes == [torch.bfloat16]
+    assert update.model.embedding.weight.dtype == torch.float32
+
+
+def test_what_compiling_must_repay_is_the_whole_training(build_update, tokens, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        updates, "compile_forward", lambda model, mode, seconds, probe: told.append(seconds) or (model, "")
+    )
+    cost = build_update().compile("auto", [Batches(tokens, 8, 4, seed=0).batch(0)], Horizon(10))
+    assert told == [pytest.approx(10 * cost.seconds)]
 
 
 def test_auto_compiles_only_what_repays_it(build_update, tokens):

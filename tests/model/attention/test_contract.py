@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gpt.config import variant_names
 from gpt.model.attention import Place
 from gpt.model.mask import Where
+from gpt.model.position.alibi import Alibi, slopes
 
 ATTENTIONS = variant_names("gpt.model.attention")
 POSITIONS = variant_names("gpt.model.position")
@@ -125,11 +126,12 @@ def test_a_document_does_not_see_the_one_before(build, name, position, heads):
 
 
 @pytest.mark.parametrize("name", ATTENTIONS)
-def test_rows_that_see_nothing_give_zeros_and_finite_gradients(build, name):
+@pytest.mark.parametrize("bias", [None, Alibi(slopes(4)).bias], ids=["plain", "bias"])
+def test_rows_that_see_nothing_give_zeros_and_finite_gradients(build, name, bias):
     attention = build(attention=name).blocks[0].attention
     where = Where(torch.tensor([[-1, -1, 0]]), torch.zeros(1, 3, dtype=torch.int64))
     query, key, value = (torch.randn(1, 4, 3, 8, requires_grad=True) for _ in range(3))
-    mixed = attention.attend(query, key, value, Place(where, where.position, None, None), None)
+    mixed = attention.attend(query, key, value, Place(where, where.position, None, bias), None)
     mixed.sum().backward()
     assert (mixed[0, :, :2] == 0).all()
     assert torch.allclose(mixed[0, :, 2], value[0, :, 2])

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from gpt.config import variant_class, variant_names
 from gpt.model.config import GPTConfig
 from gpt.model.feedforward.gelu import Gelu
 from gpt.model.feedforward.relu2 import Relu2
@@ -36,3 +37,18 @@ def test_swiglu_is_about_eight_thirds_wide_in_steps_of_64():
     assert SwigluConfig().build(GPTConfig(d_model=384, n_head=6)).output.in_features == 1024
     assert SwigluConfig().build(GPTConfig(d_model=100, n_head=1)).output.in_features == 320
     assert SwigluConfig(hidden=7).build(GPTConfig()).output.in_features == 7
+
+
+@pytest.mark.parametrize("name", variant_names("gpt.model.feedforward"))
+@pytest.mark.parametrize("bias", [True, False])
+def test_every_variant_takes_its_width_and_biases_from_the_settings(name, bias):
+    cls, model = variant_class("gpt.model.feedforward", name), GPTConfig(n_head=1, d_model=8, bias=bias)
+    module = cls(name=name, hidden=7).build(model)
+    assert module.output.weight.shape == (8, 7)
+    assert [n for n, _ in module.named_parameters() if n.endswith("bias")] == ["input.bias", "output.bias"] * bias
+
+
+@pytest.mark.parametrize("name", ["gelu", "relu2"])
+def test_two_layers_are_four_times_as_wide(name):
+    module = variant_class("gpt.model.feedforward", name)(name=name).build(GPTConfig(n_head=1, d_model=8))
+    assert module.input.weight.shape == (32, 8)

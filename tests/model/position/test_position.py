@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from gpt.config import UserError
-from gpt.model.position.alibi import Alibi, slopes
-from gpt.model.position.rope import Rope
-from gpt.model.position.sinusoidal import Sinusoidal
+from gpt.model.config import GPTConfig
+from gpt.model.position.alibi import Alibi, AlibiConfig, slopes
+from gpt.model.position.learned import Learned
+from gpt.model.position.rope import Rope, RopeConfig
+from gpt.model.position.sinusoidal import Sinusoidal, SinusoidalConfig
 
 
 def test_rope_by_hand():
@@ -52,10 +54,26 @@ def test_alibi_slopes_as_published():
     assert slopes(12)[8:] == pytest.approx([2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5])
 
 
+def test_the_settings_reach_the_module():
+    model = GPTConfig(n_head=4, d_model=16)
+    assert RopeConfig(base=100.0).build(model).rotation(torch.tensor([[1]])).sin.flatten().tolist() == pytest.approx(
+        [math.sin(1), math.sin(0.1)]  # a head is 4 wide: 100^0 and 100^(-2/4)
+    )
+    table = SinusoidalConfig(base=100.0).build(model).embed(torch.tensor([[1]])).flatten()
+    assert table[8].item() == pytest.approx(math.sin(0.1))  # dimension 8 of 16
+    assert AlibiConfig().build(model).slopes == [2**-2, 2**-4, 2**-6, 2**-8]
+
+
 @pytest.mark.parametrize("position", ["rope", "sinusoidal"])
 def test_odd_widths_are_refused(build, position):
     with pytest.raises(UserError, match=r"model\..*odd"):
         build(position=position, n_head=1, d_model=5)
+
+
+def test_learned_positions_are_rows_of_the_table():
+    learned = Learned(context=3, d_model=1)
+    learned.table.weight.data = torch.tensor([[5.0], [6.0], [7.0]])
+    assert learned.embed(torch.tensor([[-1, 0, 1, 2]])).flatten().tolist() == [5, 5, 6, 7]  # padding reads row 0
 
 
 def test_learned_positions_end_at_the_context(build):

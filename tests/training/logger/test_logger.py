@@ -38,6 +38,25 @@ def test_a_logger_that_fails_is_left_out_and_stops_nothing():
     assert recorder.calls == ["start", 1, 2, "finish"]
 
 
+@pytest.mark.parametrize("error", [ValueError, KeyError, RuntimeError, ImportError])
+def test_whatever_goes_wrong_in_a_logger_stays_there(error):
+    class Failing(Logger):
+        def log(self, metrics, progress):
+            raise error("why")
+
+    with pytest.warns(UserWarning, match="Failing failed"):
+        Loggers([Failing()]).log({"step": 1}, 0.5)
+
+
+def test_ctrl_c_is_no_failure_of_a_logger():
+    class Interrupted(Logger):
+        def log(self, metrics, progress):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Loggers([Interrupted()]).log({"step": 1}, 0.5)
+
+
 def console(terminal):
     out = io.StringIO()
     return Console(Terminal(file=out, force_terminal=terminal, width=100, highlight=False)), out
@@ -66,7 +85,9 @@ def test_a_bar_where_there_is_one():
     logger, out = console(terminal=True)
     logger.start(RunInfo(None, []))
     logger.log(training(7), 0.5)
+    assert logger.bar.live.is_started
     logger.finish()
+    assert not logger.bar.live.is_started, "the terminal is given back"
     shown = out.getvalue()
     assert "step 7" in shown
     assert "2.500" in shown

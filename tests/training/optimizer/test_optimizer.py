@@ -51,3 +51,11 @@ def test_gains_and_biases_do_not_decay():
 
 def test_adamw_is_fused_on_the_cpu():
     assert AdamwConfig().build(model()).defaults["fused"] is True
+
+
+def test_the_settings_reach_adamw():
+    optimizer = AdamwConfig(lr=0.1, beta1=0.7, beta2=0.8, eps=1e-3, weight_decay=0.5).build(model())
+    assert [(g["lr"], g["initial_lr"], g["betas"], g["eps"]) for g in optimizer.param_groups] == [
+        (0.1, 0.1, (0.7, 0.8), 1e-3)
+    ] * 3
+    assert [g["weight_decay"] for g in optimizer.param_groups] == [0.5, 0.5, 0.0]  # matrices, embeddings, vectors

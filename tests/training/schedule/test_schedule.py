@@ -45,3 +45,4 @@ def test_shapes_by_hand():
     assert CosineConfig(warmup=0.5, floor=0.0).build()(0.75) == pytest.approx(0.5)
     wsd = WsdConfig(warmup=0.0, floor=0.0, decay=0.5).build()
     assert [wsd(p) for p in (0.25, 0.5, 0.75, 1.0)] == [1.0, 1.0, 0.5, 0.0]
+    assert WsdConfig(warmup=0.0, floor=0.5, decay=0.5).build()(0.75) == 0.75

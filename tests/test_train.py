@@ -1,0 +1,101 @@
+"""train.py in this process: which setting reaches which part. What it prints and leaves is tests/test_scripts.py's."""
+
+import importlib.util
+
+import pytest
+import torch
+
+from gpt.cli import compose
+from gpt.config import ROOT, RunError, UserError
+from gpt.model.gpt import GPT
+from gpt.run import load
+from gpt.training.logger.console import Console
+from gpt.training.settings import TrainSettings
+from gpt.training.trainer import Rhythm, Trainer
+
+TINY = [
+    "tokenizer=byte", "model.n_layer=1", "model.n_head=2", "model.d_model=16", "model.context=32",
+    "dataset.years=[1790,1800]", "steps=1", "batch_size=8", "compile=off", "precision=fp32", "device=cpu", "logger=[]",
+]  # fmt: skip
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """train.py as a module."""
+    spec = importlib.util.spec_from_file_location("train_script", ROOT / "train.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    torch.set_flush_denormal(False)  # train.py sets it for the whole process
+
+
+def run(script, folder, *arguments):
+    settings, _ = compose("train", [*TINY, *arguments], TrainSettings)
+    script.train(settings, folder)
+    return settings
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_the_seed_draws_the_initial_weights(script, tmp_path, seed):
+    settings = run(script, tmp_path / "run", f"seed={seed}", "optimizer.lr=1e-12")  # too small to change them
+    torch.manual_seed(seed)
+    drawn = GPT(settings.model.for_vocabulary(257))
+    opened = load(tmp_path / "run", device="cpu", precision="fp32").model
+    for one, other in zip(opened.parameters(), drawn.parameters(), strict=True):
+        assert torch.allclose(one, other, atol=1e-9)
+
+
+def test_every_setting_reaches_its_part(script, tmp_path, monkeypatch):
+    kept = []
+
+    class Kept(Trainer):
+        def __init__(self, *parts):
+            super().__init__(*parts)
+            kept.append(self)
+
+    monkeypatch.setattr(script, "Trainer", Kept)
+    run(
+        script, tmp_path / "run",
+        "seed=7", "clip=0.5", "accumulate=2", "eval_every=3", "save_every=4", "budget=1s", "optimizer.lr=0.25",
+    )  # fmt: skip
+    (trainer,) = kept
+    assert trainer.rhythm == Rhythm(accumulate=2, eval_every=3, save_every=4)
+    assert (trainer.batches.seed, trainer.batches.batch_size, trainer.batches.context) == (7, 8, 32)
+    assert trainer.batches.tokens.path.stem == "train"
+    split, context, rows = trainer.evaluate.windows.args
+    assert (split.path.stem, context, rows) == ("validation", 32, 4)  # as many rows as a micro-step has
+    assert trainer.evaluate.byte_lengths.tolist() == [1] * 256 + [0]
+    assert trainer.horizon.budget == 1.0
+    guard = trainer.update.guard
+    assert (guard.clip, guard.scaler.is_enabled()) == (0.5, False)
+    assert {group["initial_lr"] for group in guard.optimizer.param_groups} == {0.25}
+    assert trainer.evaluate.model is trainer.update.model is trainer.model
+
+
+def test_the_device_is_prepared(script, tmp_path):
+    if not torch.set_flush_denormal(False):
+        pytest.skip("this processor cannot flush denormals")
+    run(script, tmp_path / "run")
+    assert (torch.tensor([2.0**-100]) * 2.0**-30).item() == 0.0
+
+
+def test_loggers_end_also_where_the_training_fails(script, tmp_path, monkeypatch):
+    ended = []
+
+    def fail(_):
+        raise RunError("nothing is finite")
+
+    monkeypatch.setattr(script.Trainer, "fit", fail)
+    monkeypatch.setattr(Console, "finish", lambda console: ended.append(console))
+    with pytest.raises(RunError, match="nothing is finite"):
+        run(script, tmp_path / "run", "logger=[console]")
+    assert len(ended) == 1
+
+
+def test_parts_that_do_not_go_together_are_refused_before_data_is_prepared(script, tmp_path, monkeypatch):
+    prepared = []
+    monkeypatch.setattr(script, "prepare", lambda *_: prepared.append(1))
+    with pytest.raises(UserError, match="odd"):
+        run(script, tmp_path / "run", "model.head_dim=7")
+    assert not prepared
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,78 @@
+"""What a person reads before and after a training, for a run whose sizes make the sums easy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gpt.data.batches import Batches
+from gpt.data.tokenizer.byte import ByteConfig
+from gpt.data.tokens import Counts, Prepared, TokenFile
+from gpt.device import Precision
+from gpt.model.config import GPTConfig
+from gpt.model.gpt import GPT
+from gpt.training.evaluation import Evaluation
+from gpt.training.horizon import Horizon
+from gpt.training.summary import conclude, summarize
+from gpt.training.update import Cost
+
+TOKENIZER = ByteConfig().build(lambda: iter(()))
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 257, "context": 10, "n_layer": 1, "n_head": 4, "n_kv_head": 2, "d_model": 8}
+    return GPT(GPTConfig(**sizes, position={"name": "none"}))
+
+
+def split(tokens):
+    return TokenFile(Path("nowhere"), Counts(tokens=tokens, documents=1, text_bytes=tokens), 257)
+
+
+def lines(model, horizon, validation=2000):
+    data = Prepared(TOKENIZER, split(1010), split(validation) if validation else None)
+    batches = Batches(np.zeros(1010, dtype=np.int64), context=10, batch_size=50, seed=0)  # 100 windows of 10
+    precision = Precision("fp32", "as set", torch.device("cpu"))
+    return dict(summarize(model, data, batches, horizon, precision, Cost(0.5, "off")))
+
+
+def test_the_lines_before_a_training(model):
+    shown = lines(model, Horizon(40))
+    assert shown["model"].startswith(
+        f"{model.count_parameters():,} parameters: 1 layers of 8, 4 heads over 2, context 10"
+    )
+    assert shown["model"].endswith("sdpa, none, swiglu")
+    assert shown["data"] == "1,010 tokens for training, 2,000 for validation; 257 in the vocabulary"
+    # 40 updates of 50 of the 100 windows
+    assert shown["training"] == "40 steps of 50 x 10 tokens: each token is seen 20.0 times"
+    assert shown["device"] == "cpu; fp32: as set; compile off"
+
+
+def test_the_cost_is_of_all_tokens_of_all_steps(model, monkeypatch):
+    monkeypatch.setattr(model, "flops_per_token", lambda: 4_000_000)
+    # 4 MFLOP times 500 tokens; 0.5 s times 240
+    assert lines(model, Horizon(240))["cost"] == "a step is 2 GFLOP and takes 0.50 s, all of them about 2.0 min"
+
+
+def test_a_budget_says_about_how_many_steps(model):
+    shown = lines(model, Horizon(7, budget=60.0), validation=0)
+    assert shown["training"].startswith("about 120 steps of")
+    assert "none for validation" in shown["data"]
+
+
+def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "my run"
+    folder.mkdir()
+    conclude(folder, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, TOKENIZER)
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == "validation loss 2.0000"
+    assert out[-2].split(maxsplit=1)[1] == (
+        "2.0000 nats per token (perplexity 7.4), 1.2500 bits per byte, over 12,345 tokens"
+    )
+    assert "python sample.py 'run=my run' " in out[-3]
+    assert out[-4].split(maxsplit=2)[2] == "my run"
+    conclude(folder, None, model, TOKENIZER)
+    assert capsys.readouterr().out.splitlines()[-1] == "validation loss n/a"
