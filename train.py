@@ -10,7 +10,7 @@ from gpt.data.batches import Batches
 from gpt.data.tokens import prepare
 from gpt.device import choose_device, choose_precision, prepare_device
 from gpt.model.gpt import GPT
-from gpt.run import RunFolder, claim_folder
+from gpt.run import RunFolder, claim_folder, refuse_taken
 from gpt.training.evaluation import Evaluator
 from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
@@ -23,6 +23,8 @@ from gpt.training.update import Update
 
 def train(settings: TrainSettings, run_dir: Path | None) -> None:
     """Assemble the parts of a run, train, and tell what came of it."""
+    if run_dir:
+        refuse_taken(run_dir)
     device = choose_device(settings.device)
     precision = choose_precision(settings.precision, device)
     prepare_device(device)

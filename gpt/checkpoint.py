@@ -7,6 +7,7 @@ It is written aside, synced, then renamed. `model.safetensors` holds the weights
 
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -52,6 +53,7 @@ def write(
     """Write `parent/step_N`, N being `state["step"]`, whole or not at all."""
     folder = parent / f"step_{state['step']:08d}"
     aside = parent / f".{folder.name}.{os.getpid()}"
+    shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed and had the same number
     aside.mkdir(parents=True)
     save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, aside / WEIGHTS)
     tokenizer.save(aside)
@@ -76,9 +78,10 @@ def find(parent: Path) -> list[Checkpoint]:
 
 
 def best(checkpoints: list[Checkpoint]) -> Checkpoint | None:
-    """The one with the lowest validation loss; None where none was evaluated."""
-    evaluated = [c for c in checkpoints if c.validation_loss is not None]
-    return min(evaluated, key=lambda c: c.validation_loss or 0.0, default=None)
+    """The one with the lowest validation loss; None where none has one that is finite."""
+    losses = [(c.validation_loss, c) for c in checkpoints]
+    finite = [(loss, c) for loss, c in losses if loss is not None and math.isfinite(loss)]
+    return min(finite, key=lambda pair: pair[0])[1] if finite else None
 
 
 def prune(checkpoints: list[Checkpoint]) -> None:
@@ -161,7 +164,7 @@ def _plain_name(name: str) -> str:
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _sha256(path: Path) -> str:

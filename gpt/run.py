@@ -7,7 +7,9 @@ The folder may be moved or sent; nothing in it names a path outside of it, and n
 
 import csv
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, overload
 
@@ -24,6 +26,9 @@ from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
 
 RUNS = ROOT / "runs"
+CONFIG = "config.yaml"
+NAME_LENGTH = 100
+"""Characters of a run's name that its folder bears; file systems allow 255 bytes."""
 METRICS = (
     "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "skipped",
     "validation_loss", "validation_bits_per_byte",
@@ -39,7 +44,7 @@ class RunFolder:
         self.settings = settings
         self.tokenizer = tokenizer
         text = yaml.safe_dump(dict(settings), sort_keys=False, allow_unicode=True)
-        (folder / "config.yaml").write_text(text, encoding="utf-8")
+        (folder / CONFIG).write_text(text, encoding="utf-8")
         with self._metrics() as file:
             csv.writer(file).writerow(METRICS)
 
@@ -59,31 +64,44 @@ class RunFolder:
         return (self.folder / "metrics.csv").open("a", encoding="utf-8", newline="")
 
 
-def claim_folder(wanted: Path | None, name: str) -> Path:
-    """Make the folder of a new run, one that did not exist: `wanted`, or `runs/DATE_TIME_NAME` in the checkout.
-
-    A second run in the same second gets `-2`.
+def refuse_taken(folder: Path) -> None:
+    """A run never overwrites another.
 
     Raises:
-        UserError: `wanted` holds something, or cannot be made.
+        UserError: `folder` is there and holds something.
     """
-    if wanted is None:
-        plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
-        wanted = RUNS / f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{plain}"
-        candidates = (wanted.with_name(f"{wanted.name}-{i}") if i > 1 else wanted for i in range(1, 1000))
-    elif wanted.is_dir() and not any(wanted.iterdir()):
-        return wanted
-    else:
-        candidates = (path for path in (wanted,))
-    for folder in candidates:
-        try:
-            folder.mkdir(parents=True)
-            return folder
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise UserError(f"hydra.run.dir: cannot make {folder}: {error.strerror}") from None
-    raise UserError(f"hydra.run.dir: {wanted} is there already; a run never overwrites another: name a new folder")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"hydra.run.dir: {folder} is there already; a run never overwrites another: name a new folder")
+
+
+def claim_folder(wanted: Path | None, name: str) -> Path:
+    """Make the folder of a new run: `wanted`, or `runs/DATE_TIME_NAME` in the checkout.
+
+    Of two runs that begin in the same second, the second one gets `-2`.
+
+    Raises:
+        UserError: `wanted` holds something, or a folder cannot be made.
+    """
+    if wanted is not None:
+        refuse_taken(wanted)
+        return _make(wanted, exist_ok=True)
+    plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in name)[:NAME_LENGTH]
+    first = RUNS / f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{plain}"
+    folder, numbers = first, count(2)
+    while True:
+        with suppress(FileExistsError):
+            return _make(folder, exist_ok=False)
+        folder = first.with_name(f"{first.name}-{next(numbers)}")
+
+
+def _make(folder: Path, exist_ok: bool) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=exist_ok)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise UserError(f"hydra.run.dir: {folder} cannot be made: {error.strerror}") from None
+    return folder
 
 
 class Run:
@@ -184,7 +202,7 @@ def latest() -> Path:
     Raises:
         UserError: there is none.
     """
-    holding = [path.parents[1] for path in RUNS.glob("*/checkpoints/step_*")]
+    holding = [path.parents[1] for path in RUNS.glob("*/checkpoints/step_*") if (path.parents[1] / CONFIG).is_file()]
     if not holding:
         raise UserError(f"run: no run in {RUNS} holds a checkpoint yet; train one first: python train.py")
-    return max(holding, key=lambda folder: (folder / "config.yaml").stat().st_mtime_ns)
+    return max(holding, key=lambda folder: (folder / CONFIG).stat().st_mtime_ns)

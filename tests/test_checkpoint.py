@@ -1,6 +1,7 @@
 """Checkpoints are whole or not there, and data whoever wrote them."""
 
 import json
+import math
 import pickle
 import shutil
 
@@ -78,6 +79,14 @@ def test_best_and_last_are_kept(tmp_path, model):
     checkpoint.prune(found)
     assert [c.step for c in checkpoint.find(tmp_path)] == [2, 5]
     assert checkpoint.best([c for c in found if c.step in (3, 5)]) is None
+
+
+def test_a_loss_that_is_not_finite_is_never_the_best():
+    def point(step, loss):
+        return checkpoint.Checkpoint(None, state(step, loss))
+
+    assert checkpoint.best([point(1, math.nan), point(2, 3.0), point(3, math.inf)]).step == 2
+    assert checkpoint.best([point(1, math.nan), point(2, None)]) is None
 
 
 @pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])

@@ -56,7 +56,7 @@ def test_a_run_never_overwrites_another(tmp_path):
     (wanted / "notes.txt").touch()
     with pytest.raises(UserError, match=r"hydra\.run\.dir: .*is there already"):
         claim_folder(wanted, "x")
-    with pytest.raises(UserError, match="cannot make|is there already"):
+    with pytest.raises(UserError, match="cannot be made|is there already"):
         claim_folder(wanted / "notes.txt" / "inside", "x")
 
 

@@ -51,11 +51,8 @@ class Guard:
         if self.clip:
             nn.utils.clip_grads_with_norm_(parameters, self.clip, norm)
         found_inf = (~(norm.isfinite() & loss.isfinite())).float()
-        if self.scaler.is_enabled():
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-        else:
-            step_unless(self.optimizer, found_inf)
+        step_unless(self.optimizer, found_inf)
+        self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         self.skipped = self.skipped + found_inf
         self.skipped_in_a_row = (self.skipped_in_a_row + 1) * found_inf

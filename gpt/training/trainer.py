@@ -129,7 +129,8 @@ class Trainer:
 
     def save(self, step: int, evaluation: Evaluation | None) -> None:
         """Write a checkpoint of the weights after `step`."""
-        state = {**self.counts(step), "validation_loss": evaluation.loss if evaluation else None}
+        loss = evaluation.loss if evaluation and math.isfinite(evaluation.loss) else None
+        state = {**self.counts(step), "validation_loss": loss}
         self.run.save(self.model, state)
         self.meter.restart()
 

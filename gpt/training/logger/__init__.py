@@ -32,9 +32,6 @@ class Logger:
     def log(self, metrics: Metrics, progress: float) -> None:
         """New metrics; `progress` in (0, 1] is how far the training has come."""
 
-    def message(self, text: str) -> None:
-        """Something that a person should know, in a sentence."""
-
     def finish(self) -> None:
         """After the last update, also where the run failed; returns in bounded time."""
 
@@ -60,10 +57,6 @@ class Loggers(Logger):
     def log(self, metrics: Metrics, progress: float) -> None:
         """All of them."""
         self._each(lambda logger: logger.log(metrics, progress))
-
-    def message(self, text: str) -> None:
-        """All of them."""
-        self._each(lambda logger: logger.message(text))
 
     def finish(self) -> None:
         """All of them."""

@@ -66,10 +66,6 @@ class Console(Logger):
             self.lines_shown = int(progress * LINES) + 1
             self.terminal.print(f"{status}  {progress:.0%}")
 
-    def message(self, text: str) -> None:
-        """A line."""
-        self.terminal.print(text)
-
     def finish(self) -> None:
         """Leaves the last state of the bar on the screen."""
         self.bar.stop()
