@@ -8,7 +8,7 @@ from gpt import cli
 from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.data.tokens import prepare
-from gpt.device import choose_device, choose_precision, prepare_device
+from gpt.device import check_memory, choose_device, choose_precision, prepare_device
 from gpt.model.gpt import GPT
 from gpt.run import RunFolder, claim_folder, refuse_taken
 from gpt.training.evaluation import Evaluator
@@ -29,7 +29,7 @@ def train(settings: TrainSettings, run_dir: Path | None) -> None:
     precision = choose_precision(settings.precision, device)
     prepare_device(device)
     with torch.device("meta"):
-        GPT(settings.model.for_vocabulary(1))  # parts that do not go together are refused before data is prepared
+        check_memory(GPT(settings.model.for_vocabulary(1)), device)  # also refuses parts that do not go together
 
     data = prepare(settings.dataset.build(), settings.tokenizer, ROOT / "data")
     torch.manual_seed(settings.seed)

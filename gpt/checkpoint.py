@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,12 +20,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from gpt.config import UserError, parse
-from gpt.data.tokenizer import Tokenizer
-from gpt.data.tokens import sync
+from gpt.data.tokenizer import FILE, Tokenizer
+from gpt.files import read_json, sync
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 
 FORMAT = 1
+WAY_OUT = "name the folder of another checkpoint, as in run=…/checkpoints/step_00000100"
 WEIGHTS, CONFIG, STATE, CHECKSUMS = "model.safetensors", "config.json", "state.json", "checksums.json"
 
 
@@ -68,13 +70,29 @@ def write(
 
 
 def find(parent: Path) -> list[Checkpoint]:
-    """The checkpoints in `parent`, oldest first.
+    """The checkpoints in `parent`, oldest first; what has another kind of name is none.
 
     Raises:
         UserError: one whose state cannot be read or is of a newer format.
     """
-    folders = sorted(parent.glob("step_*")) if parent.is_dir() else []
-    return [Checkpoint(folder, _read_state(folder)) for folder in folders]
+    folders = [path for path in parent.glob("step_*") if re.fullmatch(r"step_\d{8,}", path.name)]
+    return sorted(map(read, folders), key=lambda checkpoint: checkpoint.step)
+
+
+def read(folder: Path) -> Checkpoint:
+    """The checkpoint in `folder`.
+
+    Raises:
+        UserError: its state cannot be read or is of a newer format.
+    """
+    state = read_json(folder / STATE)
+    if state.get("format") != FORMAT:
+        raise UserError(
+            f"run: {folder} has format {state.get('format')!r:.40}, this version reads {FORMAT}; update gpt"
+        )
+    if not isinstance(state.get("step"), int) or not isinstance(state.get("validation_loss"), float | None):
+        raise UserError(f"run: {folder / STATE} is damaged; {WAY_OUT}")
+    return Checkpoint(folder, state)
 
 
 def best(checkpoints: list[Checkpoint]) -> Checkpoint | None:
@@ -84,25 +102,26 @@ def best(checkpoints: list[Checkpoint]) -> Checkpoint | None:
     return min(finite, key=lambda pair: pair[0])[1] if finite else None
 
 
-def prune(checkpoints: list[Checkpoint]) -> None:
-    """Remove all but the best and the last."""
-    keep = [checkpoints[-1], best(checkpoints)]
+def prune(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
+    """Remove all but the best and the last; those that are left."""
+    keep = (best(checkpoints), checkpoints[-1])
     for checkpoint in checkpoints:
         if checkpoint not in keep:
             shutil.rmtree(checkpoint.folder)
+    return [checkpoint for checkpoint in checkpoints if checkpoint in keep]
 
 
 def verify(folder: Path) -> None:
     """Compare all files with their checksums.
 
     Raises:
-        UserError: a file that is missing or was changed.
+        UserError: a file that is missing, was added or was changed.
     """
     sums = read_json(folder / CHECKSUMS)
-    for name in (WEIGHTS, CONFIG, STATE, *sums):
-        path = folder / Path(name).name
-        if name not in sums or not path.is_file() or _sha256(path) != sums[name]:
-            raise UserError(f"run: {path} is missing or was changed since it was saved; take another checkpoint")
+    there = {path.name for path in folder.iterdir() if path.is_file()} - {CHECKSUMS}
+    for name in sorted({WEIGHTS, CONFIG, STATE, FILE} | there | sums.keys()):
+        if name not in there or _sha256(folder / name) != sums.get(name):
+            raise UserError(f"run: {folder / name} is missing or was changed since it was saved; {WAY_OUT}")
 
 
 def load_model(folder: Path, device: torch.device) -> tuple[GPT, dict[str, Any]]:
@@ -115,13 +134,11 @@ def load_model(folder: Path, device: torch.device) -> tuple[GPT, dict[str, Any]]
         UserError: configuration or weights that are damaged, or do not fit one another.
     """
     settings = read_json(folder / CONFIG)
-    if not isinstance(settings.get("model"), dict) or settings["model"].get("vocab_size") is None:
-        raise UserError(f"run: {folder / CONFIG} describes no model; the checkpoint is damaged")
-    config = parse(GPTConfig, settings["model"], "model")
+    config = _model_config(folder / CONFIG, settings)
     try:
         weights = load_file(folder / WEIGHTS, device=str(device))
     except (SafetensorError, OSError) as error:
-        raise UserError(f"run: {folder / WEIGHTS} cannot be read ({error}); the checkpoint is damaged") from None
+        raise UserError(f"run: {folder / WEIGHTS} cannot be read ({error}); {WAY_OUT}") from None
     weights = {_plain_name(name): tensor for name, tensor in weights.items()}
     if config.n_layer > len(weights):
         raise UserError(f"run: {folder / WEIGHTS} does not hold the {config.n_layer} layers of its configuration")
@@ -130,32 +147,20 @@ def load_model(folder: Path, device: torch.device) -> tuple[GPT, dict[str, Any]]
     expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
     if expected != {name: tensor.shape for name, tensor in weights.items()}:
         raise UserError(f"run: the weights in {folder / WEIGHTS} do not have the names and shapes of its configuration")
+    if not all(tensor.is_floating_point() and tensor.isfinite().all() for tensor in weights.values()):
+        raise UserError(f"run: the weights in {folder / WEIGHTS} are not all finite numbers; {WAY_OUT}")
     model.load_state_dict(weights, assign=True)
     return model.eval(), settings
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object.
-
-    Raises:
-        UserError: not there, or no JSON object.
-    """
+def _model_config(path: Path, settings: Mapping[str, Any]) -> GPTConfig:
+    model = settings.get("model")
+    if not isinstance(model, dict) or model.get("vocab_size") is None:
+        raise UserError(f"run: {path} describes no model; {WAY_OUT}")
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"run: {path} cannot be read ({type(error).__name__}); the checkpoint is not whole") from None
-    if not isinstance(data, dict):
-        raise UserError(f"run: {path} holds no JSON object; the checkpoint is not whole")
-    return data
-
-
-def _read_state(folder: Path) -> dict[str, Any]:
-    state = read_json(folder / STATE)
-    if state.get("format") != FORMAT:
-        raise UserError(f"run: {folder} has format {state.get('format')!r}, this version reads {FORMAT}; update gpt")
-    if not isinstance(state.get("step"), int) or not isinstance(state.get("validation_loss"), float | None):
-        raise UserError(f"run: {folder / STATE} is damaged; take another checkpoint")
-    return state
+        return parse(GPTConfig, model, "model")
+    except UserError as error:
+        raise UserError(f"run: {path}: {error}") from None
 
 
 def _plain_name(name: str) -> str:

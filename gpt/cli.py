@@ -3,6 +3,7 @@
 Nothing is written to disk here: hydra's own folders and logs belong to `hydra.main`, which is not used.
 """
 
+import errno
 import io
 import os
 import re
@@ -30,6 +31,11 @@ CONFIGS = ROOT / "configs"
 
 S = TypeVar("S", bound=Config)
 Groups = Mapping[str, Sequence[str]]
+
+PATH_ERRORS = {
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EROFS, errno.ELOOP,
+}  # fmt: skip
+"""What goes wrong with a path that the user named."""
 
 
 def main(
@@ -65,7 +71,8 @@ def main(
                 _print_settings(chosen)
             else:
                 task(chosen, run_dir)
-        sys.stdout.flush()
+        if sys.stdout:  # closed by `>&-` it is None
+            sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         sys.exit(_told(error, debug))
 
@@ -108,16 +115,16 @@ def _override(argument: str, texts: Texts, groups: Groups) -> str:
     key = prefixed.lstrip("+")
     if not (key and equals):
         raise UserError(f"{argument}: a setting is written key=value; see --help for all of them")
-    if re.split(r"[./]", key)[0] == "hydra":
-        return _readable(argument, key)
     if is_text(key):
         return f"++{key}={texts.held(key, value)}"
+    if re.split(r"[./]", key)[0] == "hydra":
+        return _readable(argument, key)
     if key.partition("@")[0] in groups:
         if value == "null":
             raise UserError(_no_choice(key, value, groups[key.partition("@")[0]]))
         return _readable(f"{key}={value}", key)
-    if key.replace(".", "/") in groups:
-        raise UserError(f"{argument}: a choice is written with a slash, {key.replace('.', '/')}={value}")
+    if (group := key.removesuffix(".name").replace(".", "/")) in groups:
+        raise UserError(f"{argument}: a choice is written {group}={value}")
     if "/" in key:
         listed = ", ".join(groups) or "none"
         raise UserError(f"{key}: there is no such choice; {nearest(key, groups)}there are {listed}")
@@ -197,6 +204,7 @@ def _print_page(config_name: str, settings: type[Config], config_dir: Path) -> N
 def _told(error: BaseException, debug: bool) -> int:
     """Tell what ended the script on stderr, as one line; the exit code."""
     if isinstance(error, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
         return 130
     if isinstance(error, BrokenPipeError) and hasattr(select, "poll") and _reader_is_gone():
         return 1
@@ -205,6 +213,9 @@ def _told(error: BaseException, debug: bool) -> int:
     if isinstance(error, UserError | RunError):
         print(f"error: {_one_line(error)}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1
+    if isinstance(error, OSError) and error.errno in PATH_ERRORS and error.filename:
+        print(f"error: {error.filename}: {error.strerror}; mend that, or name another path", file=sys.stderr)
+        return 2
     hint = "" if debug else "; run again with debug=true for the traceback"
     print(f"error: unexpected {type(error).__name__}: {_one_line(error)}{hint}", file=sys.stderr)
     return 1

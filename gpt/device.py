@@ -1,5 +1,7 @@
 """Where and how numbers are computed: device, precision, compilation. What `auto` chose comes with its reason."""
 
+import math
+import os
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +21,7 @@ REPAYS_AFTER = 120.0
 """Seconds of eager steps from which on `compile=auto` compiles on cuda; compiling takes about half a minute."""
 
 TOLERANCE = 0.02
-"""How far, relatively, the first compiled loss may be from the eager one; rounding and dropout move it by less."""
+"""How far, relatively, the first compiled loss may be from the eager one; rounding moves it by less."""
 
 
 class Precision(NamedTuple):
@@ -45,8 +47,8 @@ def choose_device(name: str) -> torch.device:
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
         return torch.device(next(kind for kind, is_there in there.items() if is_there))
-    kind, _, index = name.partition(":")
-    if kind not in there or (index and not index.isdecimal()):
+    kind, colon, index = name.partition(":")
+    if kind not in there or (colon and not (kind == "cuda" and index.isdecimal())):
         raise UserError(f"device: {name!r} is none of auto, cuda, cuda:1, mps, cpu")
     if not there[kind] or (kind == "cuda" and int(index or 0) >= torch.cuda.device_count()):
         here = ", ".join(kind for kind, is_there in there.items() if is_there)
@@ -60,6 +62,8 @@ def choose_precision(name: PrecisionName, device: torch.device) -> Precision:
     Raises:
         UserError: a precision that the device lacks.
     """
+    if name not in ("auto", *DTYPES):
+        raise UserError(f"precision: {name!r} is none of auto, {', '.join(DTYPES)}")
     has_bf16 = {
         "cuda": lambda: torch.cuda.is_bf16_supported(including_emulation=False),
         "cpu": lambda: bool(torch.cpu.get_capabilities().get("avx512_bf16")),
@@ -85,12 +89,34 @@ def prepare_device(device: torch.device) -> None:
     torch.set_flush_denormal(True)
 
 
+def check_memory(model: nn.Module, device: torch.device) -> None:
+    """Refuse a model whose training cannot fit: 16 bytes a parameter, for weight, gradient and AdamW's two moments.
+
+    Args:
+        model: may be on meta.
+        device: where it shall be trained.
+
+    Raises:
+        UserError: that alone is more than the device's memory.
+    """
+    needed = 16 * sum(parameter.numel() for parameter in model.parameters())
+    if device.type == "cuda":
+        memory = torch.cuda.get_device_properties(device).total_memory
+    else:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
+    if needed > memory:
+        raise UserError(
+            f"model: weights, gradients and optimizer take {needed / 1e9:,.1f} GB, {device} has {memory / 1e9:,.1f} GB; "
+            "take fewer layers or a smaller model.d_model"
+        )
+
+
 Forward = Callable[..., Tensor]
 """A model's forward: the model itself, or what compiling made of it."""
 
 
 def compile_forward(
-    model: nn.Module, mode: CompileMode, eager_seconds: float, probe: Callable[[Forward], float]
+    model: nn.Module, mode: CompileMode, eager_seconds: float, probe: Callable[[Forward], float], random: bool
 ) -> tuple[Forward, str]:
     """The model's forward, compiled where `mode` asks for it and it works; and what to say of it.
 
@@ -99,6 +125,7 @@ def compile_forward(
         mode: off; auto compiles where `eager_seconds` repay it; on; strict.
         eager_seconds: what all that is to come would take without compiling.
         probe: the loss of one update by a forward, and its backward, to compare compiled with eager.
+        random: the loss is random, by dropout, and the two draw differently: they are not compared.
 
     Raises:
         UserError: `strict`, and compiling failed or gave another loss.
@@ -109,7 +136,7 @@ def compile_forward(
     if mode == "auto" and (device != "cuda" or eager_seconds < REPAYS_AFTER):
         return model, "off (auto: it would not repay itself here)"
     forward = torch.compile(model)
-    problem = _problem(model, forward, probe)
+    problem = _problem(model, forward, probe, math.inf if random else TOLERANCE)
     if problem is None:
         return forward, "on"
     if mode == "strict":
@@ -118,13 +145,13 @@ def compile_forward(
     return model, "off (it failed)"
 
 
-def _problem(model: nn.Module, forward: Forward, probe: Callable[[Forward], float]) -> str | None:
+def _problem(model: nn.Module, forward: Forward, probe: Callable[[Forward], float], tolerance: float) -> str | None:
     """What is wrong with the compiled forward, None where nothing is; a missing C++ compiler shows itself here."""
     try:
         compiled = probe(forward)
     except Exception as error:
         return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
     eager = probe(model)
-    if abs(compiled - eager) <= TOLERANCE * abs(eager):
+    if abs(compiled - eager) <= tolerance * abs(eager):
         return None
     return f"its first loss is {compiled:.4f}, the eager one {eager:.4f}"

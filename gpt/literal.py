@@ -8,7 +8,7 @@ import re
 from typing import Any
 from uuid import uuid4
 
-TEXT_KEYS = frozenset({"prompt", "stop", "name", "run", "resume", "init", "to"})
+TEXT_KEYS = frozenset({"prompt", "stop", "name", "run", "resume", "init", "to", "hydra.run.dir"})
 ESCAPED_KEYS = frozenset({"prompt", "stop"})
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\\": "\\"}
 

@@ -6,6 +6,7 @@ The folder may be moved or sent; nothing in it names a path outside of it, and n
 """
 
 import csv
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -13,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, overload
 
+import torch
 import yaml
 
 from gpt import checkpoint
@@ -27,8 +29,8 @@ from gpt.model.gpt import GPT
 
 RUNS = ROOT / "runs"
 CONFIG = "config.yaml"
-NAME_LENGTH = 100
-"""Characters of a run's name that its folder bears; file systems allow 255 bytes."""
+NAME_BYTES = 200
+"""Of a run's name that its folder bears; file systems allow 255 in all."""
 METRICS = (
     "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "skipped",
     "validation_loss", "validation_bits_per_byte",
@@ -43,8 +45,12 @@ class RunFolder:
         self.folder = folder
         self.settings = settings
         self.tokenizer = tokenizer
-        text = yaml.safe_dump(dict(settings), sort_keys=False, allow_unicode=True)
-        (folder / CONFIG).write_text(text, encoding="utf-8")
+        self._checkpoints: list[Checkpoint] = []
+        try:
+            with (folder / CONFIG).open("x", encoding="utf-8") as file:
+                yaml.safe_dump(dict(settings), file, sort_keys=False, allow_unicode=True)
+        except FileExistsError:
+            refuse_taken(folder)
         with self._metrics() as file:
             csv.writer(file).writerow(METRICS)
 
@@ -56,9 +62,9 @@ class RunFolder:
     def save(self, model: GPT, state: Mapping[str, Any]) -> Checkpoint:
         """Write a checkpoint; of all there are, keep the best and the last."""
         parent = self.folder / "checkpoints"
-        written = checkpoint.write(parent, model, self.settings, self.tokenizer, state)
-        checkpoint.prune(checkpoint.find(parent))
-        return written
+        self._checkpoints.append(checkpoint.write(parent, model, self.settings, self.tokenizer, state))
+        self._checkpoints = checkpoint.prune(self._checkpoints)
+        return self._checkpoints[-1]
 
     def _metrics(self) -> Any:
         return (self.folder / "metrics.csv").open("a", encoding="utf-8", newline="")
@@ -83,25 +89,27 @@ def claim_folder(wanted: Path | None, name: str) -> Path:
         UserError: `wanted` holds something, or a folder cannot be made.
     """
     if wanted is not None:
+        _make_parents(wanted)
+        with suppress(FileExistsError):
+            wanted.mkdir()
         refuse_taken(wanted)
-        return _make(wanted, exist_ok=True)
-    plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in name)[:NAME_LENGTH]
+        return wanted
+    plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).encode()[:NAME_BYTES].decode(errors="ignore")
     first = RUNS / f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{plain}"
+    _make_parents(first)
     folder, numbers = first, count(2)
     while True:
         with suppress(FileExistsError):
-            return _make(folder, exist_ok=False)
+            folder.mkdir()
+            return folder
         folder = first.with_name(f"{first.name}-{next(numbers)}")
 
 
-def _make(folder: Path, exist_ok: bool) -> Path:
+def _make_parents(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=exist_ok)
-    except FileExistsError:
-        raise
+        folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"hydra.run.dir: {folder} cannot be made: {error.strerror}") from None
-    return folder
+        raise UserError(f"hydra.run.dir: {folder.parent} cannot be made: {error.strerror}") from None
 
 
 class Run:
@@ -162,29 +170,31 @@ class Run:
         """
         chosen = parse(GenerationSettings, settings)
         prompts = [prompt] if isinstance(prompt, str) else prompt
-        texts = [sample.text for sample in self.texts(prompts, chosen).run()]
+        generation = self.texts(prompts, chosen)
+        for notice in generation.notices:
+            warnings.warn(notice, stacklevel=2)
+        texts = [sample.text for sample in generation.run()]
         return texts[0] if isinstance(prompt, str) and chosen.num_samples == 1 else texts
 
 
-def load(run: str | Path = "latest", device: str = "auto", precision: PrecisionName = "auto") -> Run:
+def load(run: str | Path = "latest", device: str | torch.device = "auto", precision: PrecisionName = "auto") -> Run:
     """Open a run's folder: its best checkpoint, or its last where none was evaluated.
 
     Args:
-        run: the folder, wherever it is now; `latest` is the newest one in `runs/` that holds a checkpoint.
+        run: the folder, wherever it is now, or one of the checkpoints in it; `latest` is the newest one in `runs/`
+            that holds a checkpoint.
         device: auto, cuda, cuda:1, mps or cpu.
-        precision: auto, fp32, bf16 or fp16, of weights and all that is computed with them.
+        precision: auto (fp32 on the CPU), fp32, bf16 or fp16, of weights and all that is computed with them.
 
     Raises:
         UserError: no such run, no checkpoint in it, or a checkpoint that is damaged.
     """
-    where = choose_device(device)
+    where = choose_device(str(device))
+    if precision == "auto" and where.type == "cpu":
+        precision = "fp32"  # one token at a time, converting between types costs more than bf16 products save
     computes = choose_precision(precision, where)
     folder = latest() if str(run) == "latest" else Path(run)
-    checkpoints = checkpoint.find(folder / "checkpoints")
-    if not checkpoints:
-        what = "holds no checkpoint" if folder.is_dir() else "is not there"
-        raise UserError(f"run: {folder} {what}; name the folder of a run, or run=latest")
-    point = checkpoint.best(checkpoints) or checkpoints[-1]
+    point = choose_checkpoint(folder)
     checkpoint.verify(point.folder)
     model, config = checkpoint.load_model(point.folder, where)
     tokenizer = tokenizers.load(point.folder)
@@ -194,6 +204,21 @@ def load(run: str | Path = "latest", device: str = "auto", precision: PrecisionN
             f"{model.embedding.num_embeddings}; they do not belong together"
         )
     return Run(folder, point, model.to(DTYPES[computes.name]), tokenizer, config)
+
+
+def choose_checkpoint(folder: Path) -> Checkpoint:
+    """The best of a run's checkpoints, else its last; `folder` itself where it is a checkpoint.
+
+    Raises:
+        UserError: there is none.
+    """
+    if (folder / checkpoint.STATE).is_file():
+        return checkpoint.read(folder)
+    checkpoints = checkpoint.find(folder / "checkpoints")
+    if not checkpoints:
+        what = "holds no checkpoint" if folder.is_dir() else "is no folder" if folder.exists() else "is not there"
+        raise UserError(f"run: {folder} {what}; name the folder of a run, or run=latest")
+    return checkpoint.best(checkpoints) or checkpoints[-1]
 
 
 def latest() -> Path:

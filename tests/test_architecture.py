@@ -15,6 +15,7 @@ from gpt.training.settings import TrainSettings
 CONFIGS = ROOT / "configs"
 LEVELS = [
     {"config"},
+    {"files"},
     {"model", "data", "device"},
     {"generation"},
     {"checkpoint", "run"},

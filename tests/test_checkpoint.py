@@ -123,6 +123,12 @@ def make_pickle(folder):
     (folder / checkpoint.WEIGHTS).write_bytes(pickle.dumps(Harm()))
 
 
+def not_finite(folder):
+    weights = load_file(folder / checkpoint.WEIGHTS)
+    weights["embedding.weight"][5, 1] = math.inf
+    save_file(weights, folder / checkpoint.WEIGHTS)
+
+
 def wrong_shape(folder):
     weights = load_file(folder / checkpoint.WEIGHTS)
     weights["embedding.weight"] = torch.zeros(257, 9)
@@ -142,10 +148,18 @@ def wrong_shape(folder):
         (change_json(checkpoint.STATE, format=2), "format 2, this version reads 1"),
         (change_json(checkpoint.STATE, step="3; import os"), "state.json is damaged"),
         (change_json(checkpoint.STATE, validation_loss="low"), "state.json is damaged"),
-        (lambda folder: (folder / checkpoint.CONFIG).write_text("[]"), "config.json holds no JSON object"),
+        (lambda folder: (folder / checkpoint.CONFIG).write_text("[]"), "config.json: a JSON object is expected"),
         (change_json(checkpoint.CONFIG, model__vocab_size=None), "config.json describes no model"),
-        (change_json(checkpoint.CONFIG, model__n_layer=10**9), "does not hold the 1000000000 layers"),
+        (
+            change_json(checkpoint.CONFIG, model__n_layer=10**9),
+            "config.json: model.n_layer: expected less than or equal to 1000",
+        ),
+        (change_json(checkpoint.CONFIG, model__n_layer=1000), "does not hold the 1000 layers"),
         (change_json(checkpoint.CONFIG, model__d_model=16), "names and shapes"),
+        (change_json(checkpoint.CONFIG, model__d_model=10**30), "config.json: model.d_model: expected less than"),
+        (lambda folder: (folder / checkpoint.CONFIG).write_text("[" * 100_000), "config.json: this is no JSON"),
+        (lambda folder: (folder / checkpoint.FILE).unlink(), "vocabulary.json is missing or was changed"),
+        (not_finite, "not all finite numbers"),
         (change_json(checkpoint.CONFIG, model__attention={"name": "os"}), r"model\.attention: .*'os'"),
         (change_json(checkpoint.CONFIG, model__attention={"name": "../run"}), r"model\.attention"),
         (change_json(checkpoint.CONFIG, model___target_="os.system"), "_target_"),
@@ -218,6 +232,12 @@ def test_a_write_that_fails_leaves_no_checkpoint(tmp_path, model):
     with pytest.raises(OSError, match="no space left"):
         checkpoint.write(tmp_path, model, {"model": CONFIG.model_dump()}, Broken(), state(3))
     assert checkpoint.find(tmp_path) == []
+
+
+def test_a_file_that_was_added_is_noticed(written):
+    (written / "extra").touch()
+    with pytest.raises(UserError, match="extra is missing or was changed"):
+        checkpoint.verify(written)
 
 
 def test_a_folder_that_was_not_finished_is_no_checkpoint(written):

@@ -163,3 +163,17 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path):
     run.save(GPT(config), {"step": 1, "tokens": 8, "elapsed": 0.5, "validation_loss": None})
     with pytest.raises(UserError, match=r"has 257 tokens, the weights have 100"):
         load(folder)
+
+
+def test_of_many_that_want_one_folder_one_gets_it(tmp_path):
+    folder = claim_folder(tmp_path / "mine", "x")
+    tokenizer = ByteConfig().build(lambda: iter(()))
+    RunFolder(folder, {"model": {}}, tokenizer)
+    with pytest.raises(UserError, match="is there already"):
+        RunFolder(folder, {"model": {}}, tokenizer)
+
+
+def test_a_root_that_cannot_be_made_ends(root):
+    root.symlink_to("/nowhere/at/all")
+    with pytest.raises(UserError, match="cannot be made"):
+        claim_folder(None, "x")

@@ -42,7 +42,7 @@ def test_training_tells_what_it_does_and_what_came_of_it(trained):
     assert "fp32: as set" in out
     assert re.search(r"step 20: validation loss \d\.\d{4} \(\d\.\d{4} bits per byte\)", out)
     assert "A sample" in out
-    assert re.search(r"python sample.py run=mine", out)
+    assert re.search(r"python \S*sample.py run=mine", out)
     assert re.fullmatch(r"validation loss \d+\.\d{4}", out.splitlines()[-1])
     assert "Traceback" not in process.stderr
 
@@ -170,6 +170,36 @@ def test_the_same_in_the_c_locale(trained, tmp_path):
     assert process.returncode == 0, process.stderr
 
 
+def test_a_reader_that_goes_away_does_not_end_the_training(tmp_path):
+    command = [sys.executable, str(ROOT / "train.py"), *TINY, "steps=60", "hydra.run.dir=mine"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        process.wait(timeout=300)
+    assert (tmp_path / "mine/checkpoints/step_00000060").is_dir()
+
+
+def test_a_checkpoint_of_ones_choice_and_what_is_none(trained, tmp_path):
+    folder = shutil.copytree(trained[0], tmp_path / "copied")
+    (last,) = (folder / "checkpoints").glob("step_00000030")
+    shutil.copytree(last, folder / "checkpoints" / "step_00000030.mine")
+    shown = script("sample.py", "run=copied", "max_new_tokens=5", cwd=tmp_path)
+    assert "step 30 " in shown.stderr
+    (last / "state.json").write_text("{")
+    refused = script("sample.py", "run=copied", cwd=tmp_path)
+    assert re.fullmatch(r"error: .*state\.json: this is no JSON.*\n", refused.stderr)
+    chosen = script("sample.py", f"run={last}.mine", "max_new_tokens=5", cwd=tmp_path)
+    assert chosen.returncode == 0, chosen.stderr
+
+
+def test_a_closed_output_and_a_path_too_long(trained, tmp_path):
+    closed = f"{sys.executable} {ROOT / 'sample.py'} run={trained[0]} max_new_tokens=5 >&-"
+    assert subprocess.run(closed, shell=True, capture_output=True, timeout=300).returncode == 0
+    process = script("sample.py", "run=" + "x" * 300, cwd=tmp_path)
+    assert process.returncode == 2
+    assert re.fullmatch(r"error: .*: File name too long; .*\n", process.stderr)
+
+
 def test_compiling_strictly_and_without_a_compiler(tmp_path):
     arguments = [*TINY, "steps=3", "tokenizer=byte"]
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
@@ -195,6 +225,8 @@ def test_compiling_strictly_and_without_a_compiler(tmp_path):
         (["model.n_layer=abc"], "integer"),
         (["model.d_model=33"], "not divisible"),
         (["model/position=rope", "model.n_head=1", "model.d_model=33"], "odd"),
+        (["model.d_model=1000000", "model.n_head=1"], "GB"),
+        (["seed=99999999999999999999999"], "seed"),
         (["model/attention=spda"], "sdpa"),
         (["logger=[console,wandbb]"], "console"),
         (["batch_size=10", "accumulate=4"], "divisible"),

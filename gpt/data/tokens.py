@@ -8,7 +8,6 @@ must be. The folder is written aside, synced and renamed: it is whole, or it is 
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,8 @@ from gpt.config import Config, UserError, parse
 from gpt.data.dataset import Dataset
 from gpt.data.pieces import pieces
 from gpt.data.progress import watched
-from gpt.data.tokenizer import Tokenizer, TokenizerConfig, load, read_object
+from gpt.data.tokenizer import Tokenizer, TokenizerConfig, load
+from gpt.files import read_json, sync
 
 SIDECAR = "prepared.json"
 
@@ -187,24 +187,13 @@ def publish(aside: Path, whole: Path) -> None:
         sync(whole.parent)
 
 
-def sync(path: Path) -> None:
-    """Have a file or folder on disk, not only in memory; Windows has no such call for folders."""
-    if path.is_dir() and os.name == "nt":
-        return
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def open_prepared(folder: Path) -> Prepared:
     """Tokens that were prepared earlier, their tokenizer and sizes checked.
 
     Raises:
         UserError: a file is missing, damaged or of another size.
     """
-    sidecar = parse(Sidecar, read_object(folder / SIDECAR), str(folder / SIDECAR))
+    sidecar = parse(Sidecar, read_json(folder / SIDECAR), str(folder / SIDECAR))
     tokenizer = load(folder)
     train, validation = (
         TokenFile(folder / f"{split}.bin", counts, tokenizer.vocab_size)

@@ -41,7 +41,7 @@ class SamplerSettings(Config):
     repetition_penalty: float = Field(1.0, ge=0.01, le=100)
     """Above 1, tokens that stand in the text already become less likely; 1 changes nothing."""
 
-    seed: int = Field(1337, ge=0)
+    seed: int = Field(1337, ge=0, lt=1 << 63)
     """The same seed gives the same texts; sample number i of a prompt depends on the seed and i alone."""
 
 

@@ -2,9 +2,12 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from gpt.config import Choice, Config, UserError, Variant, variant_class
+
+Size = Annotated[int, Field(ge=1, le=1 << 24)]
+"""A number of something; what is larger is a mistake, and would be allocated."""
 
 
 def _variant(package: str, name: str) -> Variant:
@@ -18,19 +21,19 @@ class GPTConfig(Config):
         UserError: sizes that do not divide, or choices that do not go together.
     """
 
-    vocab_size: PositiveInt | None = None
+    vocab_size: Size | None = None
     """Rows of the embedding table; null takes the tokenizer's vocabulary."""
-    context: PositiveInt = 128
+    context: Size = 128
     """The most tokens that the model sees at once."""
-    n_layer: PositiveInt = 4
+    n_layer: int = Field(default=4, ge=1, le=1000)
     """Number of blocks."""
-    n_head: PositiveInt = 3
+    n_head: Size = 3
     """Number of query heads."""
-    n_kv_head: PositiveInt | None = None
+    n_kv_head: Size | None = None
     """Number of key/value heads: null or n_head is multi-head, 1 is multi-query, between is grouped-query attention."""
-    d_model: PositiveInt = 192
+    d_model: Size = 192
     """Width of the residual stream."""
-    head_dim: PositiveInt | None = None
+    head_dim: Size | None = None
     """Width of one head; null is d_model / n_head."""
     norm: Literal["rmsnorm", "layernorm"] = "rmsnorm"
     """Normalisation before each branch and before the head."""
@@ -46,7 +49,7 @@ class GPTConfig(Config):
     """Multiply token embeddings by sqrt(d_model), as Vaswani et al. (2017) do."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of embeddings, attention weights and branch outputs that is dropped in training."""
-    init_std: float = Field(default=0.02, gt=0)
+    init_std: float = Field(default=0.02, gt=0, le=100)
     """Standard deviation of the initial weights; branch outputs have 1/sqrt(2 n_layer) of it."""
     attention: Annotated[Variant, Choice("gpt.model.attention", "model.attention")] = Field(
         default_factory=lambda: _variant("gpt.model.attention", "sdpa")

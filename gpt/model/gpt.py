@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from fnmatch import fnmatch
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -32,7 +33,7 @@ class GPT(nn.Module):
         if config.vocab_size is None:
             raise ValueError("config.vocab_size must be set to build a GPT; it is the tokenizer's in a run")
         self.config = config
-        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.embedding = nn.Embedding.from_pretrained(torch.empty(config.vocab_size, config.d_model), freeze=False)
         self.position: Position = config.position.build(config)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layer))
@@ -41,7 +42,9 @@ class GPT(nn.Module):
         self.initialise()
 
     def initialise(self) -> None:
-        """Draw all parameters by the first row of `INITIALISATION` that their name matches."""
+        """Draw all parameters by the first row of `INITIALISATION` that their name matches; on meta there are none."""
+        if self.embedding.weight.is_meta:
+            return
         for name, parameter in self.named_parameters():
             rule = next(rule for pattern, rule in INITIALISATION if fnmatch(name, pattern))(self.config)
             match rule:

@@ -5,6 +5,7 @@ broadcast, and tells which query sees which key. Predicates compose with `&` and
 either position is -1, which means that nothing is there: padding, or a cache slot not yet written.
 """
 
+import operator
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
@@ -63,13 +64,14 @@ def build_causal_mask(sequence_length: int, device: torch.device | str = "cpu") 
 
     Raises:
         ValueError: `sequence_length` below 1.
+        TypeError: `sequence_length` is no integer.
 
     >>> build_causal_mask(3)[0, 0].int()
     tensor([[1, 0, 0],
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    if sequence_length < 1:
+    if operator.index(sequence_length) < 1:
         raise ValueError(f"sequence_length must be at least 1, got {sequence_length}")
     where = Where.contiguous(0, sequence_length, device)
     return dense_mask(causal, where, where)

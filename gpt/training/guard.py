@@ -67,7 +67,7 @@ class Guard:
         if self.skipped_in_a_row.item() >= PATIENCE:
             raise RunError(
                 f"training: the last {int(self.skipped_in_a_row.item())} updates had a loss or gradient that is not "
-                "finite and were skipped; the last checkpoint is good: lower optimizer.lr or set precision=fp32"
+                "finite and were skipped; lower optimizer.lr, or set precision=fp32"
             )
         return int(self.skipped.item())
 

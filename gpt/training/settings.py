@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
 from gpt.config import Choice, Config, UserError
 from gpt.data.dataset import DatasetConfig
@@ -20,7 +20,8 @@ LoggerChoice = Annotated[LoggerConfig, Choice("gpt.training.logger", "logger.*")
 class TrainSettings(Config):
     """Train a GPT on text. Without any argument: the built-in corpus, on the best device there is.
 
-    The run gets a folder of its own, with its configuration, metrics.csv and checkpoints; sample.py writes with it.
+    The run gets a folder of its own, runs/DATE_TIME_NAME or hydra.run.dir=FOLDER, with its configuration, metrics.csv
+    and checkpoints; sample.py writes with it.
 
     Examples:
         python train.py
@@ -31,7 +32,7 @@ class TrainSettings(Config):
 
     name: str = "gpt"
     """What the run is called; part of its folder's name."""
-    seed: NonNegativeInt = 1337
+    seed: int = Field(default=1337, ge=0, lt=1 << 63)
     """Of the initial weights, the order of the data, and dropout."""
     device: str = "auto"
     """auto, cuda, cuda:1, mps or cpu."""
@@ -39,7 +40,7 @@ class TrainSettings(Config):
     """What matrix products are computed in: auto, fp32, bf16 or fp16."""
     compile: CompileMode = "auto"
     """off; auto: where it pays; on: always, eager with a warning where it fails; strict: or the run ends."""
-    steps: PositiveInt = 1800
+    steps: PositiveInt = 1400
     """Updates."""
     budget: str | None = None
     """Train for this long instead of `steps`: 90s, 5min, 2h."""
@@ -47,9 +48,9 @@ class TrainSettings(Config):
     """Sequences of one update."""
     accumulate: PositiveInt = 1
     """Micro-steps that an update is made in; more of them take less memory."""
-    eval_every: PositiveInt = 300
+    eval_every: PositiveInt = 350
     """Updates between two evaluations."""
-    save_every: PositiveInt = 300
+    save_every: PositiveInt = 350
     """Updates between two checkpoints; the best one and the last are kept."""
     clip: NonNegativeFloat = 1.0
     """Largest norm of the gradient; 0 does not clip."""

@@ -1,9 +1,9 @@
 """What a person is told: what a run will do, before it does it; and what came of it."""
 
-import os
 import shlex
 from pathlib import Path
 
+from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.data.tokenizer import Tokenizer
 from gpt.data.tokens import Prepared
@@ -59,7 +59,7 @@ def summarize(
         ("device", f"{precision.device}; {precision.name}: {precision.reason}; compile {cost.compiled}"),
         (
             "cost",
-            f"a step is {flops / 1e9:,.0f} GFLOP and takes {cost.seconds:.2f} s, all of them about "
+            f"a step is {flops / 1e9:,.3g} GFLOP and takes {cost.seconds:.2g} s, all of them about "
             f"{duration(updates * cost.seconds)}",
         ),
     ]
@@ -68,16 +68,22 @@ def summarize(
 def conclude(folder: Path, evaluation: Evaluation | None, model: GPT, tokenizer: Tokenizer) -> None:
     """Print a sample and what came of a run; the very last line is `validation loss`, in nats per token."""
     (sample,) = TextGeneration(model, tokenizer, [""], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
-    here = os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else folder
+    here, script = (nearby(path) for path in (folder, ROOT / "sample.py"))
     print(f"\nA sample, from an empty prompt:\n\n{sample.text.strip()}\n")
     print(f"Run's folder:  {here}")
-    print(f"To write more: python sample.py {shlex.quote(f'run={here}')} prompt='The people' max_new_tokens=300")
+    print(f"To write more: python {script} {shlex.quote(f'run={here}')} prompt='The people' max_new_tokens=300")
     if evaluation:
         print(
             f"Validation:    {evaluation.loss:.4f} nats per token (perplexity {evaluation.perplexity:,.1f}), "
             f"{evaluation.bits_per_byte:.4f} bits per byte, over {evaluation.tokens:,} tokens"
         )
     print(f"validation loss {evaluation.loss:.4f}" if evaluation else "validation loss n/a")
+
+
+def nearby(path: Path) -> str:
+    """A path as it is typed from here: relative where it lies below the working directory."""
+    full = path.absolute()
+    return str(full.relative_to(Path.cwd()) if full.is_relative_to(Path.cwd()) else full)
 
 
 def duration(seconds: float) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gpt.config import RunError
 from gpt.data.batches import Batches
 from gpt.model.gpt import GPT
 from gpt.run import RunFolder
@@ -69,7 +70,11 @@ class Trainer:
         self.best_loss = math.inf
 
     def fit(self) -> Evaluation | None:
-        """Train; the evaluation of the last weights, None without a validation split."""
+        """Train; the evaluation of the last weights, None without a validation split.
+
+        Raises:
+            RunError: the training came to numbers that are not finite.
+        """
         evaluation = None
         self.meter.restart()
         for step in self.horizon:
@@ -83,6 +88,8 @@ class Trainer:
             evaluation = self.evaluation(step) if last or is_due(step, self.rhythm.eval_every) else None
             if self.is_best(evaluation) or last or is_due(step, self.rhythm.save_every):
                 self.save(step, evaluation)
+        if evaluation and not math.isfinite(evaluation.loss):
+            raise RunError(f"training: the last validation loss is {evaluation.loss}; lower optimizer.lr")
         return evaluation
 
     def set_learning_rate(self, progress: float) -> None:

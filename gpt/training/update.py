@@ -75,7 +75,8 @@ class Update:
         start = time.perf_counter()
         probe(self.model)
         seconds = time.perf_counter() - start
-        self.forward, compiled = compile_forward(self.model, mode, seconds * horizon.updates(seconds), probe)
+        total, random = seconds * horizon.updates(seconds), self.model.config.dropout > 0
+        self.forward, compiled = compile_forward(self.model, mode, total, probe, random)
         return Cost(seconds, compiled)
 
     def _to_device(self, tensor: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.data.tokenizer.byte import ByteConfig
 from gpt.data.tokens import Counts, Prepared, TokenFile
@@ -53,7 +54,7 @@ def test_the_lines_before_a_training(model):
 def test_the_cost_is_of_all_tokens_of_all_steps(model, monkeypatch):
     monkeypatch.setattr(model, "flops_per_token", lambda: 4_000_000)
     # 4 MFLOP times 500 tokens; 0.5 s times 240
-    assert lines(model, Horizon(240))["cost"] == "a step is 2 GFLOP and takes 0.50 s, all of them about 2.0 min"
+    assert lines(model, Horizon(240))["cost"] == "a step is 2 GFLOP and takes 0.5 s, all of them about 2.0 min"
 
 
 def test_a_budget_says_about_how_many_steps(model):
@@ -72,7 +73,7 @@ def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
     assert out[-2].split(maxsplit=1)[1] == (
         "2.0000 nats per token (perplexity 7.4), 1.2500 bits per byte, over 12,345 tokens"
     )
-    assert "python sample.py 'run=my run' " in out[-3]
+    assert f"python {ROOT / 'sample.py'} 'run=my run' " in out[-3]
     assert out[-4].split(maxsplit=2)[2] == "my run"
     conclude(folder, None, model, TOKENIZER)
     assert capsys.readouterr().out.splitlines()[-1] == "validation loss n/a"

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from gpt import checkpoint
+from gpt.config import RunError
 from gpt.data.batches import Batches
 from gpt.data.tokenizer.byte import ByteConfig
 from gpt.run import RunFolder
@@ -195,6 +196,14 @@ def test_rows_tell_norm_and_loss_apart(build_trainer):
     assert [(float(r["loss"]), float(r["grad_norm"])) for r in rows(trainer) if r["loss"]] == [
         (pytest.approx(loss.item()), pytest.approx(norm.item()))
     ]
+
+
+def test_a_training_that_ends_in_nan_is_told(build_trainer):
+    trainer, _ = build_trainer(steps=3)
+    trainer.evaluate = lambda: Evaluation(math.nan, math.nan, 99)
+    with pytest.raises(RunError, match="last validation loss is nan"):
+        trainer.fit()
+    assert [c.validation_loss for c in checkpoint.find(trainer.run.folder / "checkpoints")] == [None]
 
 
 @pytest.mark.parametrize("every, due", [(1, [0, 1, 2, 3, 4]), (2, [1, 3]), (5, [4]), (6, [])])

@@ -137,7 +137,7 @@ def test_it_computes_in_the_precision(build_update, tokens):
 def test_what_compiling_must_repay_is_the_whole_training(build_update, tokens, monkeypatch):
     told = []
     monkeypatch.setattr(
-        updates, "compile_forward", lambda model, mode, seconds, probe: told.append(seconds) or (model, "")
+        updates, "compile_forward", lambda model, mode, seconds, probe, random: told.append(seconds) or (model, "")
     )
     cost = build_update().compile("auto", [Batches(tokens, 8, 4, seed=0).batch(0)], Horizon(10))
     assert told == [pytest.approx(10 * cost.seconds)]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpt.config import UserError, Variant, variant_class, variant_names
+from gpt.files import read_json
 
 FILE = "vocabulary.json"
 """The name of a saved tokenizer's file."""
@@ -111,7 +112,7 @@ def load(folder: Path) -> Tokenizer:
         UserError: no such file, or not one that `Tokenizer.save` writes.
     """
     path = folder / FILE
-    content = read_object(path)
+    content = read_json(path)
     version, name = content.pop("version", None), content.pop("name", None)
     if version != VERSION:
         raise UserError(f"{path}: format version {version!r:.40}, this program reads version {VERSION}")
@@ -124,23 +125,6 @@ def load(folder: Path) -> Tokenizer:
         return variant.restore(content)
     except ValueError as error:
         raise UserError(f"{path}: the tokenizer is damaged: {error}") from None
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """A JSON file's object.
-
-    Raises:
-        UserError: it cannot be read, or is something else.
-    """
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise UserError(f"{path}: this is no JSON text, so the file is damaged") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: this is no JSON object, so the file is damaged")
-    return content
 
 
 def utf8(text: str) -> bytes:

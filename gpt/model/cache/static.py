@@ -24,7 +24,7 @@ class StaticMemory(Memory):
             All that is stored, (batch, n_kv_head, stored, head_dim), and its where; None means positions 0, 1, 2, ...
 
         Raises:
-            ValueError: more tokens than the capacity.
+            ValueError: more tokens than the capacity, or another batch size than before.
         """
         start, end = self.length, self.length + keys.size(2)
         if end > self.capacity:
@@ -33,6 +33,8 @@ class StaticMemory(Memory):
             batch, heads, _, width = keys.shape
             self._keys = keys.new_empty(batch, heads, self.capacity, width)
             self._values = values.new_empty(batch, heads, self.capacity, values.size(3))
+        if keys.size(0) != self._keys.size(0):
+            raise ValueError(f"a batch of {keys.size(0)} does not fit a cache of {self._keys.size(0)} rows")
         self._keys[:, :, start:end] = keys
         self._values[:, :, start:end] = values
         self.length = end

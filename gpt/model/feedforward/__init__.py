@@ -4,17 +4,16 @@ A variant maps (batch, length, d_model) to the same shape. Its last layer is nam
 it down, since it writes into the residual stream.
 """
 
-from pydantic import PositiveInt
 from torch import nn
 
 from gpt.config import Variant
-from gpt.model.config import GPTConfig
+from gpt.model.config import GPTConfig, Size
 
 
 class FeedforwardConfig(Variant):
     """A feedforward variant's configuration."""
 
-    hidden: PositiveInt | None = None
+    hidden: Size | None = None
     """Width inside; null is the variant's usual multiple of d_model."""
 
     def build(self, model: GPTConfig) -> nn.Module:

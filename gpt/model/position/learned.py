@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from gpt.model.config import GPTConfig
@@ -23,7 +24,7 @@ class Learned(Position):
 
     def __init__(self, context: int, d_model: int) -> None:
         super().__init__()
-        self.table = nn.Embedding(context, d_model)
+        self.table = nn.Embedding.from_pretrained(torch.empty(context, d_model), freeze=False)
 
     def embed(self, position: Tensor) -> Tensor:
         """The table's rows; padding reads row 0."""

@@ -22,7 +22,15 @@ class ConsoleConfig(LoggerConfig):
 
     def build(self) -> Logger:
         """Writes to standard output."""
-        return Console(Terminal(highlight=False, soft_wrap=True))
+        return Console(Pipeable(highlight=False))
+
+
+class Pipeable(Terminal):
+    """A terminal whose reader may go away, as `| head` does: rich would end the program, and the training with it."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error through: the logger is dropped, and the training goes on."""
+        raise
 
 
 class Console(Logger):
@@ -30,6 +38,7 @@ class Console(Logger):
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
+        self.live = terminal.is_terminal and not terminal.is_dumb_terminal
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -38,7 +47,7 @@ class Console(Logger):
             TimeRemainingColumn(),
             TextColumn("left"),
             console=terminal,
-            disable=not terminal.is_terminal,
+            disable=not self.live,
         )
         self.lines_shown = 0
 
@@ -62,7 +71,7 @@ class Console(Logger):
             return
         status = f"{step}  loss {metrics['loss']:.3f}  {metrics['tokens_per_second']:,.0f} tokens/s"
         self.bar.update(self.task, completed=progress, status=status)
-        if not self.terminal.is_terminal and progress * LINES >= self.lines_shown:
+        if not self.live and progress * LINES >= self.lines_shown:
             self.lines_shown = int(progress * LINES) + 1
             self.terminal.print(f"{status}  {progress:.0%}")
 

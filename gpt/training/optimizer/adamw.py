@@ -15,7 +15,7 @@ class AdamwConfig(OptimizerConfig):
     """Adam with decoupled weight decay; gains and biases do not decay."""
 
     name: Literal["adamw"] = "adamw"
-    lr: float = Field(default=2e-3, gt=0)
+    lr: float = Field(default=2e-3, gt=0, le=1000)
     """Peak learning rate."""
     beta1: float = Field(default=0.9, ge=0, lt=1)
     """Decay of the gradient's running mean."""
@@ -23,7 +23,7 @@ class AdamwConfig(OptimizerConfig):
     """Decay of the squared gradient's running mean."""
     eps: float = Field(default=1e-8, gt=0)
     """Added to the root of the squared gradient's mean."""
-    weight_decay: float = Field(default=0.1, ge=0)
+    weight_decay: float = Field(default=0.1, ge=0, le=1000)
     """Each update shrinks matrices and embeddings by this times the learning rate."""
 
     def build(self, model: GPT) -> optim.Optimizer:

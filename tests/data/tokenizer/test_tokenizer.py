@@ -125,8 +125,8 @@ BPE = {"version": 1, "name": "bpe", "pattern": "gpt2", "tokens": []}
         (b"{" * 100_000, "no JSON text"),
         (b"[" * 100_000, "no JSON text"),
         (b'{"version": 1, "name": "by', "no JSON text"),
-        (b"[1, 2]", "no JSON object"),
-        (b"null", "no JSON object"),
+        (b"[1, 2]", "a JSON object is expected"),
+        (b"null", "a JSON object is expected"),
         ({}, "format version None, this program reads version 1"),
         ({**GOOD, "version": 2}, "format version 2, this program reads version 1"),
         ({**GOOD, "version": "1"}, "format version '1', this program reads version 1"),
@@ -161,7 +161,7 @@ def test_a_file_that_is_no_tokenizer_is_one_line(content, message, tmp_path):
 
 
 def test_no_file_is_one_line(tmp_path):
-    with pytest.raises(UserError, match=f"{FILE}: No such file or directory"):
+    with pytest.raises(UserError, match=f"{FILE}: a JSON file is expected there"):
         load(tmp_path)
 
 

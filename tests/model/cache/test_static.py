@@ -47,3 +47,10 @@ def test_where_in_some_calls_only_is_refused(build):
     model(torch.zeros(1, 2, dtype=torch.int64), cache=cache)
     with pytest.raises(ValueError, match="every call"):
         model(torch.zeros(1, 1, dtype=torch.int64), where=Where.contiguous(2, 1, "cpu"), cache=cache)
+
+
+def test_another_batch_size_is_refused():
+    memory = StaticMemory(4)
+    memory.append(*pair(1, batch=2), None)
+    with pytest.raises(ValueError, match="a batch of 1 does not fit a cache of 2 rows"):
+        memory.append(*pair(1, batch=1), None)
