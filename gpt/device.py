@@ -106,8 +106,8 @@ def check_memory(model: nn.Module, device: torch.device) -> None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
     if needed > memory:
         raise UserError(
-            f"model: weights, gradients and optimizer take {needed / 1e9:,.1f} GB, {device} has {memory / 1e9:,.1f} GB; "
-            "take fewer layers or a smaller model.d_model"
+            f"model: weights, gradients and optimizer take {needed / 1e9:,.1f} GB, this {device} has "
+            f"{memory / 1e9:,.1f}; take fewer layers or a smaller model.d_model"
         )
 
 
