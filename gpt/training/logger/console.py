@@ -8,6 +8,7 @@ from typing import Literal
 from rich.console import Console as Terminal
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from gpt.training.logger import Logger, LoggerConfig, Metrics, RunInfo
 
@@ -52,11 +53,15 @@ class Console(Logger):
         self.lines_shown = 0
 
     def start(self, info: RunInfo) -> None:
-        """The summary as a table, then the bar at 0."""
-        table = Table.grid(padding=(0, 2))
-        for label, text in info.summary:
-            table.add_row(f"[bold]{label}[/bold]", text)
-        self.terminal.print(table)
+        """The summary, as a table that wraps where there is a width to wrap at; then the bar at 0."""
+        if self.live:
+            table = Table.grid(padding=(0, 2))
+            for label, text in info.summary:
+                table.add_row(Text(label, "bold"), Text(text))
+            self.terminal.print(table)
+        else:
+            for label, text in info.summary:
+                self.terminal.print(f"{label:<10}{text}", soft_wrap=True, markup=False)
         self.task = self.bar.add_task("training", total=1.0, status="")
         self.bar.start()
 

@@ -74,7 +74,7 @@ def test_plain_lines_where_there_is_no_terminal():
     logger.log({"step": 100, "validation_loss": 3.25, "validation_bits_per_byte": 1.5}, 1.0)
     logger.finish()
     lines = [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
-    assert lines[0] == "model  a small one"
+    assert lines[0] == "model     a small one"
     assert lines[-1] == "step 100: validation loss 3.2500 (1.5000 bits per byte)"
     progress = [line for line in lines if "tokens/s" in line]
     assert 15 <= len(progress) <= 21
