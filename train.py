@@ -39,7 +39,7 @@ def train(settings: TrainSettings, run_dir: Path | None) -> None:
     update = Update(model, Guard(settings.optimizer.build(model), settings.clip, scaler), precision)
     rhythm = Rhythm(settings.accumulate, settings.eval_every, settings.save_every)
     rows, lengths = settings.batch_size // settings.accumulate, data.tokenizer.byte_lengths()
-    evaluate = Evaluator(model, data.validation, rows, lengths, precision) if data.validation else None
+    evaluate = Evaluator(model, data.validation, rows, lengths, precision) if data.validation is not None else None
 
     horizon = Horizon(settings.steps, settings.budget_seconds)
     horizon.start()
@@ -52,7 +52,7 @@ def train(settings: TrainSettings, run_dir: Path | None) -> None:
         evaluation = trainer.fit()
     finally:
         loggers.finish()
-    conclude(run.folder, evaluation, model, data.tokenizer)
+    conclude(run.folder, evaluation, model, data)
 
 
 if __name__ == "__main__":

@@ -7,60 +7,61 @@ It is written aside, synced, then renamed. `model.safetensors` holds the weights
 
 import hashlib
 import json
-import math
 import os
 import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
-from safetensors import SafetensorError
+from pydantic import NonNegativeFloat, NonNegativeInt
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
-from gpt.config import UserError, parse
+from gpt.config import Config, UserError, parse
 from gpt.data.tokenizer import FILE, Tokenizer
 from gpt.files import read_json, sync
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 WAY_OUT = "name the folder of another checkpoint, as in run=…/checkpoints/step_00000100"
 WEIGHTS, CONFIG, STATE, CHECKSUMS = "model.safetensors", "config.json", "state.json", "checksums.json"
+
+
+class State(Config):
+    """Where a training stood when it wrote a checkpoint."""
+
+    format: Literal[1] = FORMAT
+    """Of the folder; raised when a reader of this version could not read it."""
+    step: NonNegativeInt
+    """Updates that made these weights."""
+    tokens: NonNegativeInt
+    """Tokens that they were trained on."""
+    elapsed: NonNegativeFloat
+    """Seconds of training."""
+    validation_loss: float | None
+    """Nats per token of these weights; null where they were not evaluated, or the loss is no finite number."""
 
 
 class Checkpoint(NamedTuple):
     """A whole checkpoint on the disk; its files are not yet verified."""
 
     folder: Path
-    state: Mapping[str, Any]
-    """`step`, `tokens`, `elapsed` seconds, `validation_loss` or null."""
-
-    @property
-    def step(self) -> int:
-        """Updates that made these weights."""
-        return int(self.state["step"])
-
-    @property
-    def validation_loss(self) -> float | None:
-        """Nats per token of these weights, None where they were not evaluated."""
-        loss = self.state["validation_loss"]
-        return None if loss is None else float(loss)
+    state: State
 
 
-def write(
-    parent: Path, model: GPT, settings: Mapping[str, Any], tokenizer: Tokenizer, state: Mapping[str, Any]
-) -> Checkpoint:
-    """Write `parent/step_N`, N being `state["step"]`, whole or not at all."""
-    folder = parent / f"step_{state['step']:08d}"
+def write(parent: Path, model: GPT, settings: Mapping[str, Any], tokenizer: Tokenizer, state: State) -> Checkpoint:
+    """Write `parent/step_N`, N being the state's step, whole or not at all."""
+    folder = parent / f"step_{state.step:08d}"
     aside = parent / f".{folder.name}.{os.getpid()}"
     shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed and had the same number
     aside.mkdir(parents=True)
     save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, aside / WEIGHTS)
     tokenizer.save(aside)
     _write_json(aside / CONFIG, settings)
-    _write_json(aside / STATE, {"format": FORMAT, **state})
+    _write_json(aside / STATE, state.model_dump())
     _write_json(aside / CHECKSUMS, {path.name: _sha256(path) for path in sorted(aside.iterdir())})
     for path in (*aside.iterdir(), aside):
         sync(path)
@@ -76,7 +77,7 @@ def find(parent: Path) -> list[Checkpoint]:
         UserError: one whose state cannot be read or is of a newer format.
     """
     folders = [path for path in parent.glob("step_*") if re.fullmatch(r"step_\d{8,}", path.name)]
-    return sorted(map(read, folders), key=lambda checkpoint: checkpoint.step)
+    return sorted(map(read, folders), key=lambda checkpoint: checkpoint.state.step)
 
 
 def read(folder: Path) -> Checkpoint:
@@ -87,19 +88,18 @@ def read(folder: Path) -> Checkpoint:
     """
     state = read_json(folder / STATE)
     if state.get("format") != FORMAT:
-        raise UserError(
-            f"run: {folder} has format {state.get('format')!r:.40}, this version reads {FORMAT}; update gpt"
-        )
-    if not isinstance(state.get("step"), int) or not isinstance(state.get("validation_loss"), float | None):
-        raise UserError(f"run: {folder / STATE} is damaged; {WAY_OUT}")
-    return Checkpoint(folder, state)
+        found = f"{state.get('format')!r:.40}"
+        raise UserError(f"run: {folder} has format {found}, this version reads {FORMAT}; update gpt")
+    try:
+        return Checkpoint(folder, parse(State, state))
+    except UserError as error:
+        raise UserError(f"run: {folder / STATE}: {error}") from None
 
 
 def best(checkpoints: list[Checkpoint]) -> Checkpoint | None:
-    """The one with the lowest validation loss; None where none has one that is finite."""
-    losses = [(c.validation_loss, c) for c in checkpoints]
-    finite = [(loss, c) for loss, c in losses if loss is not None and math.isfinite(loss)]
-    return min(finite, key=lambda pair: pair[0])[1] if finite else None
+    """The one with the lowest validation loss; None where none was evaluated."""
+    evaluated = [(c.state.validation_loss, c) for c in checkpoints if c.state.validation_loss is not None]
+    return min(evaluated, key=lambda pair: pair[0])[1] if evaluated else None
 
 
 def prune(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
@@ -136,17 +136,17 @@ def load_model(folder: Path, device: torch.device) -> tuple[GPT, dict[str, Any]]
     settings = read_json(folder / CONFIG)
     config = _model_config(folder / CONFIG, settings)
     try:
-        weights = load_file(folder / WEIGHTS, device=str(device))
+        with safe_open(folder / WEIGHTS, framework="pt") as file:
+            shapes = {_plain_name(name): tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise UserError(f"run: {folder / WEIGHTS} cannot be read ({error}); {WAY_OUT}") from None
-    weights = {_plain_name(name): tensor for name, tensor in weights.items()}
-    if config.n_layer > len(weights):
+    if config.n_layer > len(shapes):
         raise UserError(f"run: {folder / WEIGHTS} does not hold the {config.n_layer} layers of its configuration")
     with torch.device("meta"):
         model = GPT(config)
-    expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
-    if expected != {name: tensor.shape for name, tensor in weights.items()}:
+    if shapes != {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}:
         raise UserError(f"run: the weights in {folder / WEIGHTS} do not have the names and shapes of its configuration")
+    weights = {_plain_name(name): t for name, t in load_file(folder / WEIGHTS, device=str(device)).items()}
     if not all(tensor.is_floating_point() and tensor.isfinite().all() for tensor in weights.values()):
         raise UserError(f"run: the weights in {folder / WEIGHTS} are not all finite numbers; {WAY_OUT}")
     model.load_state_dict(weights, assign=True)

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gpt.config import UserError
+from gpt.config import RunError, UserError
 
 PrecisionName = Literal["auto", "fp32", "bf16", "fp16"]
 CompileMode = Literal["off", "auto", "on", "strict"]
@@ -46,14 +46,14 @@ def choose_device(name: str) -> torch.device:
     """
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
-        return torch.device(next(kind for kind, is_there in there.items() if is_there))
+        name = next(kind for kind, is_there in there.items() if is_there)
     kind, colon, index = name.partition(":")
     if kind not in there or (colon and not (kind == "cuda" and index.isdecimal())):
         raise UserError(f"device: {name!r} is none of auto, cuda, cuda:1, mps, cpu")
     if not there[kind] or (kind == "cuda" and int(index or 0) >= torch.cuda.device_count()):
         here = ", ".join(kind for kind, is_there in there.items() if is_there)
         raise UserError(f"device: {name} is not on this machine, which has {here}; take one of these, or auto")
-    return torch.device(name)
+    return torch.device(kind, int(index or 0)) if kind == "cuda" else torch.device(kind)
 
 
 def choose_precision(name: PrecisionName, device: torch.device) -> Precision:
@@ -128,19 +128,19 @@ def compile_forward(
         random: the loss is random, by dropout, and the two draw differently: they are not compared.
 
     Raises:
-        UserError: `strict`, and compiling failed or gave another loss.
+        RunError: `strict`, and compiling failed or gave another loss.
     """
     if mode == "off":
         return model, "off"
     device = next(model.parameters()).device.type
     if mode == "auto" and (device != "cuda" or eager_seconds < REPAYS_AFTER):
-        return model, "off (auto: it would not repay itself here)"
+        return model, "off (auto: only on cuda, and where the run is long)"
     forward = torch.compile(model)
     problem = _problem(model, forward, probe, math.inf if random else TOLERANCE)
     if problem is None:
         return forward, "on"
     if mode == "strict":
-        raise UserError(f"compile: strict, but compiling failed ({problem}); take compile=on or off")
+        raise RunError(f"compile: strict, but compiling failed ({problem}); take compile=on or off")
     warnings.warn(f"compiling failed, going on without ({problem})", stacklevel=2)
     return model, "off (it failed)"
 

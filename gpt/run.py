@@ -18,7 +18,7 @@ import torch
 import yaml
 
 from gpt import checkpoint
-from gpt.checkpoint import Checkpoint
+from gpt.checkpoint import Checkpoint, State
 from gpt.config import ROOT, UserError, parse
 from gpt.data import tokenizer as tokenizers
 from gpt.data.tokenizer import Tokenizer
@@ -50,7 +50,7 @@ class RunFolder:
             with (folder / CONFIG).open("x", encoding="utf-8") as file:
                 yaml.safe_dump(dict(settings), file, sort_keys=False, allow_unicode=True)
         except FileExistsError:
-            refuse_taken(folder)
+            raise UserError(f"hydra.run.dir: {folder} was taken by another run just now; name a new folder") from None
         with self._metrics() as file:
             csv.writer(file).writerow(METRICS)
 
@@ -59,7 +59,7 @@ class RunFolder:
         with self._metrics() as file:
             csv.DictWriter(file, METRICS).writerow(metrics)
 
-    def save(self, model: GPT, state: Mapping[str, Any]) -> Checkpoint:
+    def save(self, model: GPT, state: State) -> Checkpoint:
         """Write a checkpoint; of all there are, keep the best and the last."""
         parent = self.folder / "checkpoints"
         self._checkpoints.append(checkpoint.write(parent, model, self.settings, self.tokenizer, state))
@@ -119,30 +119,33 @@ class Run:
         model: in evaluation mode, on its device.
         tokenizer: the one that it was trained with.
         config: the run's whole configuration, as plain data.
-        checkpoint: which weights these are.
+        checkpoint: where the weights are from.
+        which: why this checkpoint, in words.
     """
 
     def __init__(
         self,
         folder: Path,
         point: Checkpoint,
+        which: str,
         model: GPT,
         tokenizer: Tokenizer,
         config: dict[str, Any],
     ) -> None:
         self.folder = folder
         self.checkpoint = point
+        self.which = which
         self.model = model
         self.tokenizer = tokenizer
         self.config = config
 
     def describe(self) -> str:
         """Which weights these are, and where they compute, in a line."""
-        loss = self.checkpoint.validation_loss
-        quality = "not evaluated" if loss is None else f"validation loss {loss:.4f}, the best checkpoint"
+        state = self.checkpoint.state
+        loss = "not evaluated" if state.validation_loss is None else f"validation loss {state.validation_loss:.4f}"
         weight = self.model.embedding.weight
         return (
-            f"{self.folder}: step {self.checkpoint.step:,} ({quality}), {self.model.count_parameters():,} parameters, "
+            f"{self.folder}: step {state.step:,} ({self.which}, {loss}), {self.model.count_parameters():,} parameters, "
             f"{weight.device}, {str(weight.dtype).removeprefix('torch.')}"
         )
 
@@ -194,7 +197,7 @@ def load(run: str | Path = "latest", device: str | torch.device = "auto", precis
         precision = "fp32"  # one token at a time, converting between types costs more than bf16 products save
     computes = choose_precision(precision, where)
     folder = latest() if str(run) == "latest" else Path(run)
-    point = choose_checkpoint(folder)
+    point, which = choose_checkpoint(folder)
     checkpoint.verify(point.folder)
     model, config = checkpoint.load_model(point.folder, where)
     tokenizer = tokenizers.load(point.folder)
@@ -203,22 +206,23 @@ def load(run: str | Path = "latest", device: str | torch.device = "auto", precis
             f"run: the tokenizer in {point.folder} has {tokenizer.vocab_size} tokens, the weights have "
             f"{model.embedding.num_embeddings}; they do not belong together"
         )
-    return Run(folder, point, model.to(DTYPES[computes.name]), tokenizer, config)
+    return Run(folder, point, which, model.to(DTYPES[computes.name]), tokenizer, config)
 
 
-def choose_checkpoint(folder: Path) -> Checkpoint:
-    """The best of a run's checkpoints, else its last; `folder` itself where it is a checkpoint.
+def choose_checkpoint(folder: Path) -> tuple[Checkpoint, str]:
+    """The best of a run's checkpoints, else its last, or `folder` itself where it is a checkpoint; and which it is.
 
     Raises:
         UserError: there is none.
     """
     if (folder / checkpoint.STATE).is_file():
-        return checkpoint.read(folder)
+        return checkpoint.read(folder), "the checkpoint named"
     checkpoints = checkpoint.find(folder / "checkpoints")
     if not checkpoints:
         what = "holds no checkpoint" if folder.is_dir() else "is no folder" if folder.exists() else "is not there"
         raise UserError(f"run: {folder} {what}; name the folder of a run, or run=latest")
-    return checkpoint.best(checkpoints) or checkpoints[-1]
+    best = checkpoint.best(checkpoints)
+    return (best, "the best checkpoint") if best else (checkpoints[-1], "the last checkpoint")
 
 
 def latest() -> Path:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from gpt.checkpoint import State
 from gpt.config import UserError, variant_names
 from gpt.data.batches import Batches
 from gpt.data.dataset.builtin import BuiltinConfig
@@ -20,6 +21,7 @@ from gpt.data.tokens import prepare
 from gpt.device import Precision, choose_device, choose_precision, prepare_device
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
+from gpt.model.mask import Where
 from gpt.run import RunFolder, load
 from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
@@ -73,15 +75,18 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str)
     assert update.guard.check() <= 2, "fp16 may skip the first updates, while its scale is found"
 
     run = RunFolder(folder, {"model": model.config.model_dump()}, data.tokenizer)
-    run.save(model, {"step": STEPS, "tokens": 0, "elapsed": 0.0, "validation_loss": None})
+    run.save(model, State(step=STEPS, tokens=0, elapsed=0.0, validation_loss=None))
     opened = load(folder, str(device), precision.name)
     tokens = batches.batch(0)[0][:2].to(device)
     with torch.inference_mode():
         whole, cache = opened.model(tokens), opened.model.build_cache(64)
+        padded = Where(torch.arange(-8, 56, device=device).clamp(min=-1).expand(2, -1), torch.zeros_like(tokens))
+        assert opened.model(tokens, where=padded).isfinite().all(), "rows that see nothing must stay finite"
         cached = torch.cat([opened.model(tokens[:, t : t + 1], cache=cache) for t in range(64)], dim=1)
     difference = ((whole - cached).abs().max() / whole.abs().max()).item()
     assert difference < TOLERANCE[precision.name], f"cached logits differ by {difference}"
-    text = opened.generate("The people", max_new_tokens=30)
+    text, _ = opened.generate(["The people", "A"], max_new_tokens=30)  # the second is padded
+    assert len(text) > 10
     return (
         f"{device} {precision.name} {attention} compile={cost.compiled}: loss {first:.2f} -> {last:.2f}, "
         f"{speed:,.0f} tokens/s, cached logits within {difference:.1e}, wrote {text!r}"

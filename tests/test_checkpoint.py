@@ -20,7 +20,7 @@ CONFIG = GPTConfig(vocab_size=257, context=8, n_layer=1, n_head=2, d_model=8)
 
 
 def state(step, loss=None):
-    return {"step": step, "tokens": step * 8, "elapsed": 1.0, "validation_loss": loss}
+    return checkpoint.State(step=step, tokens=step * 8, elapsed=1.0, validation_loss=loss)
 
 
 @pytest.fixture
@@ -74,19 +74,17 @@ def test_best_and_last_are_kept(tmp_path, model):
     for step, loss in [(1, 3.0), (2, 2.0), (3, None), (4, 2.5), (5, None)]:
         checkpoint.write(tmp_path, model, {"model": CONFIG.model_dump()}, tokenizer, state(step, loss))
     found = checkpoint.find(tmp_path)
-    assert [c.step for c in found] == [1, 2, 3, 4, 5]
-    assert checkpoint.best(found).step == 2
+    assert [c.state.step for c in found] == [1, 2, 3, 4, 5]
+    assert checkpoint.best(found).state.step == 2
     checkpoint.prune(found)
-    assert [c.step for c in checkpoint.find(tmp_path)] == [2, 5]
-    assert checkpoint.best([c for c in found if c.step in (3, 5)]) is None
+    assert [c.state.step for c in checkpoint.find(tmp_path)] == [2, 5]
+    assert checkpoint.best([c for c in found if c.state.step in (3, 5)]) is None
 
 
-def test_a_loss_that_is_not_finite_is_never_the_best():
-    def point(step, loss):
-        return checkpoint.Checkpoint(None, state(step, loss))
-
-    assert checkpoint.best([point(1, math.nan), point(2, 3.0), point(3, math.inf)]).step == 2
-    assert checkpoint.best([point(1, math.nan), point(2, None)]) is None
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_is_no_state(loss):
+    with pytest.raises(ValueError, match="validation_loss"):
+        state(1, loss)
 
 
 @pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])
@@ -146,8 +144,8 @@ def wrong_shape(folder):
         (make_pickle, "model.safetensors"),
         (wrong_shape, "names and shapes"),
         (change_json(checkpoint.STATE, format=2), "format 2, this version reads 1"),
-        (change_json(checkpoint.STATE, step="3; import os"), "state.json is damaged"),
-        (change_json(checkpoint.STATE, validation_loss="low"), "state.json is damaged"),
+        (change_json(checkpoint.STATE, step="3; import os"), "state.json: (step|validation_loss): expected a valid"),
+        (change_json(checkpoint.STATE, validation_loss="low"), "state.json: (step|validation_loss): expected a valid"),
         (lambda folder: (folder / checkpoint.CONFIG).write_text("[]"), "config.json: a JSON object is expected"),
         (change_json(checkpoint.CONFIG, model__vocab_size=None), "config.json describes no model"),
         (
@@ -244,4 +242,4 @@ def test_a_folder_that_was_not_finished_is_no_checkpoint(written):
     aside = written.parent / ".step_00000004.123"
     shutil.copytree(written, aside)
     (aside / checkpoint.CHECKSUMS).unlink()
-    assert [c.step for c in checkpoint.find(written.parent)] == [3]
+    assert [c.state.step for c in checkpoint.find(written.parent)] == [3]

@@ -11,6 +11,7 @@ import yaml
 
 import gpt
 from gpt import run as runs
+from gpt.checkpoint import State
 from gpt.config import UserError
 from gpt.data.tokenizer.byte import ByteConfig
 from gpt.model.config import GPTConfig
@@ -32,7 +33,7 @@ def make_run(folder, seed=0, steps=((1, 3.0),)):
     run = RunFolder(folder, {"name": "私の run", "model": CONFIG.model_dump()}, tokenizer)
     for step, loss in steps:
         torch.manual_seed(seed + step)
-        run.save(GPT(CONFIG), {"step": step, "tokens": 8, "elapsed": 0.5, "validation_loss": loss})
+        run.save(GPT(CONFIG), State(step=step, tokens=8, elapsed=0.5, validation_loss=loss))
     return run
 
 
@@ -83,9 +84,9 @@ def test_config_yaml_is_plain_and_whole(tmp_path):
 
 def test_the_best_checkpoint_is_opened_else_the_last(tmp_path):
     make_run(tmp_path / "best", steps=[(1, 2.0), (2, 1.5), (3, 1.9)])
-    assert load(tmp_path / "best").checkpoint.step == 2
+    assert load(tmp_path / "best").checkpoint.state.step == 2
     make_run(tmp_path / "last", steps=[(1, None), (2, None)])
-    assert load(tmp_path / "last").checkpoint.step == 2
+    assert load(tmp_path / "last").checkpoint.state.step == 2
     assert "not evaluated" in load(tmp_path / "last").describe()
 
 
@@ -160,7 +161,7 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path):
     folder.mkdir()
     config = CONFIG.model_copy(update={"vocab_size": 100})
     run = RunFolder(folder, {"model": config.model_dump()}, ByteConfig().build(lambda: iter(())))
-    run.save(GPT(config), {"step": 1, "tokens": 8, "elapsed": 0.5, "validation_loss": None})
+    run.save(GPT(config), State(step=1, tokens=8, elapsed=0.5, validation_loss=None))
     with pytest.raises(UserError, match=r"has 257 tokens, the weights have 100"):
         load(folder)
 
@@ -169,7 +170,7 @@ def test_of_many_that_want_one_folder_one_gets_it(tmp_path):
     folder = claim_folder(tmp_path / "mine", "x")
     tokenizer = ByteConfig().build(lambda: iter(()))
     RunFolder(folder, {"model": {}}, tokenizer)
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="was taken by another run"):
         RunFolder(folder, {"model": {}}, tokenizer)
 
 

@@ -6,6 +6,7 @@ import re
 import pytest
 import torch
 
+from gpt.checkpoint import State
 from gpt.cli import compose
 from gpt.config import ROOT
 from gpt.data.tokenizer.byte import ByteConfig
@@ -22,7 +23,7 @@ def sampled(tmp_path, capsys):
     """Standard output and standard error of sample.py with these arguments."""
     torch.manual_seed(0)
     run = RunFolder(tmp_path, {"model": CONFIG.model_dump()}, ByteConfig().build(lambda: iter(())))
-    run.save(GPT(CONFIG), {"step": 1, "tokens": 8, "elapsed": 0.5, "validation_loss": 2.5})
+    run.save(GPT(CONFIG), State(step=1, tokens=8, elapsed=0.5, validation_loss=2.5))
     spec = importlib.util.spec_from_file_location("sample_script", ROOT / "sample.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -38,7 +39,7 @@ def sampled(tmp_path, capsys):
 @pytest.mark.parametrize("precision, dtype", [("fp32", "float32"), ("bf16", "bfloat16")])
 def test_it_tells_which_weights_these_are(sampled, precision, dtype):
     err = sampled(f"precision={precision}", "max_new_tokens=2", "prompt=a").err
-    assert re.search(rf"step 1 \(validation loss 2\.5000, the best checkpoint\).* cpu, {dtype}$", err, re.M)
+    assert re.search(rf"step 1 \(the best checkpoint, validation loss 2\.5000\).* cpu, {dtype}$", err, re.M)
 
 
 def test_it_tells_how_much_was_written_and_why_it_ended(sampled):

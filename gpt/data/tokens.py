@@ -95,6 +95,8 @@ class TokenFile:
 class Prepared:
     """A dataset's tokens, and the tokenizer that made them."""
 
+    description: str
+    """What the text is, for people."""
     tokenizer: Tokenizer
     train: TokenFile
     validation: TokenFile | None
@@ -122,7 +124,7 @@ def prepare(dataset: Dataset, tokenizer: TokenizerConfig, folder: Path) -> Prepa
     """
     whole = folder / f"{dataset.name}-{tokenizer.name}-{fingerprint(dataset, tokenizer)[:16]}"
     if whole.exists():
-        return open_prepared(whole)
+        return open_prepared(whole, dataset.describe())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         workshop = TemporaryDirectory(prefix=".preparing-", dir=folder)
@@ -133,7 +135,7 @@ def prepare(dataset: Dataset, tokenizer: TokenizerConfig, folder: Path) -> Prepa
         aside.mkdir()
         write(dataset, tokenizer, aside)
         publish(aside, whole)
-    return open_prepared(whole)
+    return open_prepared(whole, dataset.describe())
 
 
 def fingerprint(dataset: Dataset, tokenizer: TokenizerConfig) -> str:
@@ -187,7 +189,7 @@ def publish(aside: Path, whole: Path) -> None:
         sync(whole.parent)
 
 
-def open_prepared(folder: Path) -> Prepared:
+def open_prepared(folder: Path, description: str) -> Prepared:
     """Tokens that were prepared earlier, their tokenizer and sizes checked.
 
     Raises:
@@ -201,4 +203,4 @@ def open_prepared(folder: Path) -> Prepared:
     )
     train.check_size()
     validation.check_size()
-    return Prepared(tokenizer, train, validation if validation.documents else None)
+    return Prepared(description, tokenizer, train, validation if validation.documents else None)

@@ -7,7 +7,7 @@ The order is Hugging Face's: repetition penalty (Keskar et al. 2019, arXiv:1909.
 
 Each row and step takes exactly one `u`, from a stream that is fixed by the seed and the index of the sample.
 So the third sample of a prompt is the same text however many are drawn beside it, in a batch of any size, on
-any device.
+any device, except where rounding moves a running sum across the number drawn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ BLOCK = 256
 class SamplerSettings(Config):
     """How the next token is chosen."""
 
-    temperature: float = Field(0.8, ge=0, allow_inf_nan=False)
+    temperature: float = Field(0.8, ge=0)
     """Divides the logits: below 1 more predictable, above 1 more surprising; 0 takes the likeliest token."""
 
     top_k: int = Field(50, ge=0)

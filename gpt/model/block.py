@@ -11,10 +11,10 @@ from gpt.model.norm import build_norm
 class Block(nn.Module):
     """Attention between tokens, then a feedforward on each."""
 
-    def __init__(self, config: GPTConfig) -> None:
+    def __init__(self, config: GPTConfig, layer: int) -> None:
         super().__init__()
         self.attention_norm = build_norm(config, config.d_model)
-        self.attention: Attention = config.attention.build(config)
+        self.attention: Attention = config.attention.build(config, layer)
         self.feedforward_norm = build_norm(config, config.d_model)
         self.feedforward: nn.Module = config.feedforward.build(config)
         self.dropout = nn.Dropout(config.dropout)

@@ -33,10 +33,11 @@ class GPT(nn.Module):
         if config.vocab_size is None:
             raise ValueError("config.vocab_size must be set to build a GPT; it is the tokenizer's in a run")
         self.config = config
+        # from_pretrained, since an Embedding would draw its rows itself, only for `initialise` to draw them again
         self.embedding = nn.Embedding.from_pretrained(torch.empty(config.vocab_size, config.d_model), freeze=False)
         self.position: Position = config.position.build(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layer))
+        self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layer))
         self.norm = build_norm(config, config.d_model)
         self.head = None if config.tied else nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.initialise()
@@ -120,8 +121,8 @@ class GPT(nn.Module):
     def flops_per_token(self) -> int:
         """Floating-point operations to train on one token of a full context (Chowdhery et al. 2022, appendix B).
 
-        6 for each parameter that is in a matrix product (2 forward, 4 backward; the head is, an embedding table by
-        itself is not), and 12 · n_layer · n_head · head_dim · context for the products of attention.
+        6 for each parameter (2 forward, 4 backward) but those of tables that are only looked up, which the head is not,
+        and 12 · n_layer · n_head · head_dim · context for the products of attention.
         """
         c = self.config
         tables = [self.position] if self.head is None else [self.position, self.embedding]

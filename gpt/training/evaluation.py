@@ -9,6 +9,7 @@ import torch
 
 from gpt.data.batches import IGNORE, Tokens, evaluation_windows
 from gpt.device import Precision
+from gpt.generation.generate import evaluation_mode
 from gpt.model.gpt import GPT
 
 
@@ -58,13 +59,11 @@ class Evaluator:
 
     @torch.inference_mode()
     def __call__(self) -> Evaluation:
-        """The split's evaluation; sums are fp64 on the host, so two evaluations of the same weights are identical."""
-        was_training = self.model.training
-        self.model.eval()
+        """The split's evaluation, dropout off; sums are fp64 on the host, so two of the same weights are identical."""
         nats = text_nats = 0.0
         tokens = size = 0
         for inputs, targets in self.windows():
-            with self.precision.autocast():
+            with self.precision.autocast(), evaluation_mode(self.model):
                 losses = self.model(inputs.to(self.precision.device), targets.to(self.precision.device))
             losses = losses.cpu().double()
             lengths = self.byte_lengths[targets.clamp(min=0)] * (targets != IGNORE)
@@ -72,5 +71,4 @@ class Evaluator:
             text_nats += losses[lengths > 0].sum().item()
             tokens += int((targets != IGNORE).sum())
             size += int(lengths.sum())
-        self.model.train(was_training)
         return Evaluation(nats / tokens, text_nats / math.log(2) / size if size else math.nan, tokens)

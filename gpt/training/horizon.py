@@ -21,6 +21,7 @@ class Horizon:
         self.steps = steps
         self.budget = budget
         self._started: float | None = None
+        self._first_update = 0.0
         self._over = False
 
     def start(self) -> None:
@@ -28,6 +29,7 @@ class Horizon:
         self._started = time.perf_counter()
 
     def __iter__(self) -> Iterator[int]:
+        self._first_update = self.elapsed
         return takewhile(lambda _: not self._over, count())
 
     @property
@@ -40,8 +42,14 @@ class Horizon:
         return max(1, round(self.budget / seconds)) if self.budget else self.steps
 
     def progress(self, step: int) -> float:
-        """Where update `step` stands, in (0, 1]: (step + 1) / steps, or elapsed / budget."""
-        return min(1.0, self.elapsed / self.budget) if self.budget else (step + 1) / self.steps
+        """Where update `step` stands, in (0, 1]: (step + 1) / steps, or the share of the budget that is over.
+
+        The share counts from the first update on: compiling takes time of the budget, and none of the warmup.
+        """
+        if not self.budget:
+            return (step + 1) / self.steps
+        left = self.budget - self._first_update
+        return min(1.0, (self.elapsed - self._first_update) / left) if left > 0 else 1.0
 
     def reached(self, step: int) -> bool:
         """Whether update `step` is the last one; if so, the iteration ends with it."""

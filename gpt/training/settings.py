@@ -39,7 +39,7 @@ class TrainSettings(Config):
     precision: PrecisionName = "auto"
     """What matrix products are computed in: auto, fp32, bf16 or fp16."""
     compile: CompileMode = "auto"
-    """off; auto: where it pays; on: always, eager with a warning where it fails; strict: or the run ends."""
+    """off; auto: on cuda, where the run is long; on: or eager with a warning; strict: or the run ends."""
     steps: PositiveInt = 1400
     """Updates."""
     budget: str | None = None

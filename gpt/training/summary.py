@@ -5,7 +5,6 @@ from pathlib import Path
 
 from gpt.config import ROOT
 from gpt.data.batches import Batches
-from gpt.data.tokenizer import Tokenizer
 from gpt.data.tokens import Prepared
 from gpt.device import Precision
 from gpt.generation.settings import GenerationSettings
@@ -40,15 +39,16 @@ def summarize(
     c = model.config
     flops = model.flops_per_token() * batches.tokens_per_step
     updates = horizon.updates(cost.seconds)
-    validation = f"{len(data.validation):,} for validation" if data.validation else "none for validation"
+    validation = f"{len(data.validation):,} for validation" if data.validation is not None else "none for validation"
     return [
         (
             "model",
             f"{model.count_parameters():,} parameters: {c.n_layer} layers of {c.d_model}, {c.n_head} heads over "
             f"{c.kv_heads}, context {c.context}; {c.attention.name}, {c.position.name}, {c.feedforward.name}",
         ),
+        ("data", data.description),
         (
-            "data",
+            "tokens",
             f"{len(data.train):,} tokens for training, {validation}; {data.tokenizer.vocab_size:,} in the vocabulary",
         ),
         (
@@ -65,11 +65,13 @@ def summarize(
     ]
 
 
-def conclude(folder: Path, evaluation: Evaluation | None, model: GPT, tokenizer: Tokenizer) -> None:
+def conclude(folder: Path, evaluation: Evaluation | None, model: GPT, data: Prepared) -> None:
     """Print a sample and what came of a run; the very last line is `validation loss`, in nats per token."""
-    (sample,) = TextGeneration(model, tokenizer, [""], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
+    # A document begins after end-of-text; without one, the sample goes on from the first words of the training text.
+    prompt = "" if data.tokenizer.end_of_text is not None else data.tokenizer.decode(data.train.tokens[:8].tolist())
+    (sample,) = TextGeneration(model, data.tokenizer, [prompt], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
     here, script = (nearby(path) for path in (folder, ROOT / "sample.py"))
-    print(f"\nA sample, from an empty prompt:\n\n{sample.text.strip()}\n")
+    print(f"\nA sample:\n\n{prompt}{sample.text.strip()}\n")
     print(f"Run's folder:  {here}")
     print(f"To write more: python {script} {shlex.quote(f'run={here}')} prompt='The people' max_new_tokens=300")
     if evaluation:

@@ -2,11 +2,12 @@
 
 import math
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from gpt.checkpoint import State
 from gpt.config import RunError
 from gpt.data.batches import Batches
 from gpt.model.gpt import GPT
@@ -103,7 +104,7 @@ class Trainer:
         tokens = self.batches.tokens_per_step
         metrics = {
             **self.counts(step),
-            "lr": self.update.guard.optimizer.param_groups[0]["lr"],
+            "lr": next(g["lr"] for g in self.update.guard.optimizer.param_groups if g["name"] == "matrices"),
             "loss": loss,
             "grad_norm": norm,
             "tokens_per_second": updates * tokens / seconds,
@@ -137,11 +138,10 @@ class Trainer:
     def save(self, step: int, evaluation: Evaluation | None) -> None:
         """Write a checkpoint of the weights after `step`."""
         loss = evaluation.loss if evaluation and math.isfinite(evaluation.loss) else None
-        state = {**self.counts(step), "validation_loss": loss}
-        self.run.save(self.model, state)
+        self.run.save(self.model, State(**self.counts(step), validation_loss=loss))
         self.meter.restart()
 
-    def counts(self, step: int) -> dict[str, float]:
+    def counts(self, step: int) -> dict[str, Any]:
         """How far the training is after `step`."""
         done = step + 1
         return {"step": done, "tokens": done * self.batches.tokens_per_step, "elapsed": self.horizon.elapsed}

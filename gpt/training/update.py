@@ -60,7 +60,7 @@ class Update:
         """Measure an update, and compile the forward as `mode` says and, for `auto`, where the horizon repays it.
 
         Raises:
-            UserError: mode `strict`, and compiling failed.
+            RunError: mode `strict`, and compiling failed.
         """
         device = self.precision.device
 

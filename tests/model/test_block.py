@@ -12,7 +12,9 @@ PLACE = Place(None, torch.zeros(1, 1, dtype=torch.int64), None, None)
 
 def block(attention=0.0, feedforward=0.0, **settings):
     """A block whose branches add a constant each, whatever they see."""
-    built = Block(GPTConfig(vocab_size=5, n_layer=1, n_head=1, d_model=4, bias=True, norm="layernorm", **settings))
+    built = Block(
+        GPTConfig(vocab_size=5, n_layer=1, n_head=1, d_model=4, bias=True, norm="layernorm", **settings), layer=0
+    )
     for branch, constant in ((built.attention, attention), (built.feedforward, feedforward)):
         nn.init.zeros_(branch.output.weight)
         nn.init.constant_(branch.output.bias, constant)
@@ -36,7 +38,7 @@ def test_each_branch_has_dropout(branch):
 def test_each_branch_reads_through_its_own_norm():
     """With a gain of 0 and a bias, what a branch sees is that bias, and what the other one sees is not."""
     torch.manual_seed(0)
-    built = Block(GPTConfig(vocab_size=5, n_layer=1, n_head=1, d_model=4, bias=True, norm="layernorm"))
+    built = Block(GPTConfig(vocab_size=5, n_layer=1, n_head=1, d_model=4, bias=True, norm="layernorm"), layer=0)
     seen = []
     for branch in (built.attention, built.feedforward):
         branch.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].flatten().tolist()))

@@ -56,3 +56,15 @@ def test_durations(text, seconds):
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(UserError, match="budget: .*write it like 90s, 5min or 1.5h"):
         parse_duration(text)
+
+
+def test_what_compiling_takes_of_a_budget_is_no_progress():
+    horizon = Horizon(1, budget=1.0)
+    horizon.start()
+    time.sleep(0.3)  # compiling
+    for step in horizon:
+        assert horizon.progress(step) < 0.1
+        break
+    time.sleep(0.7)
+    assert horizon.progress(1) == 1.0
+    assert horizon.reached(1), "the budget ends where it ends"

@@ -32,11 +32,14 @@ def split(tokens):
     return TokenFile(Path("nowhere"), Counts(tokens=tokens, documents=1, text_bytes=tokens), 257)
 
 
+def data(validation):
+    return Prepared("some texts", TOKENIZER, split(1010), split(validation) if validation else None)
+
+
 def lines(model, horizon, validation=2000):
-    data = Prepared(TOKENIZER, split(1010), split(validation) if validation else None)
     batches = Batches(np.zeros(1010, dtype=np.int64), context=10, batch_size=50, seed=0)  # 100 windows of 10
     precision = Precision("fp32", "as set", torch.device("cpu"))
-    return dict(summarize(model, data, batches, horizon, precision, Cost(0.5, "off")))
+    return dict(summarize(model, data(validation), batches, horizon, precision, Cost(0.5, "off")))
 
 
 def test_the_lines_before_a_training(model):
@@ -45,7 +48,8 @@ def test_the_lines_before_a_training(model):
         f"{model.count_parameters():,} parameters: 1 layers of 8, 4 heads over 2, context 10"
     )
     assert shown["model"].endswith("sdpa, none, swiglu")
-    assert shown["data"] == "1,010 tokens for training, 2,000 for validation; 257 in the vocabulary"
+    assert shown["data"] == "some texts"
+    assert shown["tokens"] == "1,010 tokens for training, 2,000 for validation; 257 in the vocabulary"
     # 40 updates of 50 of the 100 windows
     assert shown["training"] == "40 steps of 50 x 10 tokens: each token is seen 20.0 times"
     assert shown["device"] == "cpu; fp32: as set; compile off"
@@ -60,14 +64,14 @@ def test_the_cost_is_of_all_tokens_of_all_steps(model, monkeypatch):
 def test_a_budget_says_about_how_many_steps(model):
     shown = lines(model, Horizon(7, budget=60.0), validation=0)
     assert shown["training"].startswith("about 120 steps of")
-    assert "none for validation" in shown["data"]
+    assert "none for validation" in shown["tokens"]
 
 
 def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "my run"
     folder.mkdir()
-    conclude(folder, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, TOKENIZER)
+    conclude(folder, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, data(2000))
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == "validation loss 2.0000"
     assert out[-2].split(maxsplit=1)[1] == (
@@ -75,5 +79,16 @@ def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
     )
     assert f"python {ROOT / 'sample.py'} 'run=my run' " in out[-3]
     assert out[-4].split(maxsplit=2)[2] == "my run"
-    conclude(folder, None, model, TOKENIZER)
+    conclude(folder, None, model, data(2000))
     assert capsys.readouterr().out.splitlines()[-1] == "validation loss n/a"
+
+
+def test_without_an_end_of_text_the_sample_goes_on_from_the_training_text(model, tmp_path, capsys):
+    tokenizer = ByteConfig().build(lambda: iter(()))
+    tokenizer.end_of_text = None
+    (tmp_path / "train.bin").write_bytes(np.frombuffer(b"The people of", np.uint8).astype("<u2").tobytes())
+    train = TokenFile(tmp_path / "train.bin", Counts(tokens=13, documents=1, text_bytes=13), 257)
+    conclude(tmp_path, None, model, Prepared("some texts", tokenizer, train, None))
+    out = capsys.readouterr().out
+    assert "\nThe peop" in out
+    assert out.splitlines()[-1] == "validation loss n/a"

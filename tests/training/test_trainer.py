@@ -77,7 +77,7 @@ def test_the_last_checkpoint_holds_the_last_weights_and_the_best_the_best(build_
     trainer.evaluate = lambda: Evaluation(next(losses), 1.0, 99)
     trainer.fit()
     found = checkpoint.find(trainer.run.folder / "checkpoints")
-    assert [(c.step, c.validation_loss) for c in found] == [(10, 2.0), (23, 2.2)]
+    assert [(c.state.step, c.state.validation_loss) for c in found] == [(10, 2.0), (23, 2.2)]
     weights = checkpoint.load_file(found[-1].folder / checkpoint.WEIGHTS)
     assert torch.equal(weights["embedding.weight"], trainer.model.embedding.weight)
 
@@ -86,7 +86,7 @@ def test_without_a_validation_split(build_trainer):
     trainer, _ = build_trainer(steps=9, evaluate=False)
     assert trainer.fit() is None
     found = checkpoint.find(trainer.run.folder / "checkpoints")
-    assert [(c.step, c.validation_loss) for c in found] == [(9, None)]
+    assert [(c.state.step, c.state.validation_loss) for c in found] == [(9, None)]
 
 
 def test_evaluating_and_saving_more_often_changes_no_weight(build_trainer):
@@ -203,7 +203,7 @@ def test_a_training_that_ends_in_nan_is_told(build_trainer):
     trainer.evaluate = lambda: Evaluation(math.nan, math.nan, 99)
     with pytest.raises(RunError, match="last validation loss is nan"):
         trainer.fit()
-    assert [c.validation_loss for c in checkpoint.find(trainer.run.folder / "checkpoints")] == [None]
+    assert [c.state.validation_loss for c in checkpoint.find(trainer.run.folder / "checkpoints")] == [None]
 
 
 @pytest.mark.parametrize("every, due", [(1, [0, 1, 2, 3, 4]), (2, [1, 3]), (5, [4]), (6, [])])

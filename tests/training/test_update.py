@@ -3,7 +3,7 @@ import time
 import pytest
 import torch
 
-from gpt.config import UserError
+from gpt.config import RunError
 from gpt.data.batches import IGNORE, Batches
 from gpt.device import Precision
 from gpt.training import update as updates
@@ -91,7 +91,7 @@ def test_compiling_that_fails_is_a_warning_and_strict_an_error(build_update, tok
         cost = update.compile("on", batch, Horizon(10))
     assert cost.compiled == "off (it failed)"
     assert update.forward is update.model
-    with pytest.raises(UserError, match="compile: strict"):
+    with pytest.raises(RunError, match="compile: strict"):
         update.compile("strict", batch, Horizon(10))
 
 

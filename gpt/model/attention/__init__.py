@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from gpt.config import Variant
-from gpt.model.cache import Memory
+from gpt.model.cache import KeyValueMemory, Memory
 from gpt.model.cache.static import StaticMemory
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Predicate, Where, causal, dense_mask, same_document
@@ -22,8 +22,8 @@ from gpt.model.position import Rotation
 class AttentionConfig(Variant):
     """An attention variant's configuration."""
 
-    def build(self, model: GPTConfig) -> "Attention":
-        """The module, its parameters uninitialised."""
+    def build(self, model: GPTConfig, layer: int) -> "Attention":
+        """The module of layer `layer`, counted from 0, its parameters uninitialised."""
         raise NotImplementedError
 
 
@@ -87,7 +87,8 @@ class SoftmaxAttention(Attention):
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Place, memory: Memory | None) -> Tensor:
         """Append to the memory, then mix over all that it holds."""
         key_where = place.where
-        if isinstance(memory, StaticMemory):
+        if memory is not None:
+            assert isinstance(memory, KeyValueMemory), f"{type(memory).__name__} keeps no keys and values"
             key, value, key_where = memory.append(key, value, place.where)
         return self.mix(query, key, value, place, key_where)
 

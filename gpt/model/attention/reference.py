@@ -20,7 +20,7 @@ class ReferenceConfig(AttentionConfig):
 
     name: Literal["reference"] = "reference"
 
-    def build(self, model: GPTConfig) -> Attention:
+    def build(self, model: GPTConfig, layer: int) -> Attention:
         """The module."""
         return Reference(model)
 
@@ -29,12 +29,18 @@ class Reference(SoftmaxAttention):
     """The formula, step by step."""
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
-        """Scores, mask, softmax, dropout, mixture."""
+        """Weights, dropout, mixture."""
+        weights = F.dropout(self.weights(query, key, place, key_where), self.dropout, self.training)
+        return weights @ self._repeat(value)
+
+    def weights(self, query: Tensor, key: Tensor, place: Place, key_where: Where | None) -> Tensor:
+        """How much each query takes of each key: (batch, n_head, query_length, key_length), rows sum to 1 or are 0."""
         visible, bias = self.mask(key, place, key_where)
-        groups = self.n_head // self.n_kv_head
-        key, value = (t.repeat_interleave(groups, dim=1) for t in (key, value))
-        weights = attention_weights(query, key, visible, bias)
-        return F.dropout(weights, self.dropout, self.training) @ value
+        return attention_weights(query, self._repeat(key), visible, bias)
+
+    def _repeat(self, heads: Tensor) -> Tensor:
+        """One key or value head for each query head."""
+        return heads.repeat_interleave(self.n_head // self.n_kv_head, dim=1)
 
 
 def attention_weights(query: Tensor, key: Tensor, visible: Tensor | None = None, bias: Tensor | None = None) -> Tensor:

@@ -15,7 +15,7 @@ class SdpaConfig(AttentionConfig):
 
     name: Literal["sdpa"] = "sdpa"
 
-    def build(self, model: GPTConfig) -> Attention:
+    def build(self, model: GPTConfig, layer: int) -> Attention:
         """The module."""
         return Sdpa(model)
 
@@ -25,7 +25,8 @@ class Sdpa(SoftmaxAttention):
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """One fused call."""
-        plain = key_where is None and place.bias is None  # causal over positions 0, 1, 2, ..., and nothing else
+        # causal over positions 0, 1, 2, ..., and nothing else
+        plain = key_where is None and place.bias is None and self.visible is Attention.visible
         square, single = query.size(2) == key.size(2), query.size(2) == 1
         return F.scaled_dot_product_attention(
             query,

@@ -6,11 +6,26 @@ in the batch size, dtype and device of what is stored. How full a cache is, is a
 
 from collections.abc import Sequence
 
+from torch import Tensor
+
 from gpt.model.mask import Where
 
 
 class Memory:
     """One layer's memory; what it stores and offers is between the kind and the attentions that ask for it."""
+
+
+class KeyValueMemory(Memory):
+    """What softmax attention asks of a memory, whatever it keeps."""
+
+    def append(self, keys: Tensor, values: Tensor, where: Where | None) -> tuple[Tensor, Tensor, Where | None]:
+        """Store (batch, n_kv_head, length, head_dim) keys and values, and where they are.
+
+        Returns:
+            All keys and values that any query of this call may see, (batch, n_kv_head, stored, head_dim), and where
+            they are; None means positions 0, 1, 2, ...
+        """
+        raise NotImplementedError
 
 
 class Cache:

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from gpt.model.cache import Memory
+from gpt.model.cache import KeyValueMemory
 from gpt.model.mask import Where
 
 
-class StaticMemory(Memory):
+class StaticMemory(KeyValueMemory):
     """Keys and values of one layer, appended in place."""
 
     def __init__(self, capacity: int) -> None:

@@ -10,7 +10,7 @@ class OptimizerConfig(Variant):
     """An optimizer variant's configuration."""
 
     def build(self, model: GPT) -> optim.Optimizer:
-        """The optimizer; each of its groups holds its peak learning rate as `initial_lr`."""
+        """The optimizer over named parameters; each group has a `name`, of `parameter_groups`, and its `initial_lr`."""
         raise NotImplementedError
 
 

@@ -30,7 +30,8 @@ class AdamwConfig(OptimizerConfig):
         """One AdamW over the three groups."""
         groups = [
             {
-                "params": list(parameters.values()),
+                "name": group,
+                "params": list(parameters.items()),
                 "weight_decay": 0.0 if group == "vectors" else self.weight_decay,
                 "initial_lr": self.lr,
             }

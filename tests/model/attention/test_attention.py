@@ -17,7 +17,7 @@ def attention(bias, name="reference", **settings):
     """Two query heads of width 2, of which the whole projection is `bias`."""
     sizes = {"n_head": 2, "d_model": 4, "bias": True, "qk_norm": False}
     built = GPTConfig(**{**sizes, **settings}, attention={"name": name})
-    built = built.attention.build(built).eval()
+    built = built.attention.build(built, layer=0).eval()
     nn.init.zeros_(built.qkv.weight)
     built.qkv.bias.data = torch.tensor(bias)
     return built

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from gpt.model.cache import Cache, Memory
 from gpt.model.cache.static import StaticMemory
 from gpt.model.mask import Where
 
@@ -54,3 +55,10 @@ def test_another_batch_size_is_refused():
     memory.append(*pair(1, batch=2), None)
     with pytest.raises(ValueError, match="a batch of 1 does not fit a cache of 2 rows"):
         memory.append(*pair(1, batch=1), None)
+
+
+def test_a_memory_that_keeps_no_keys_is_refused(build):
+    model = build()
+    cache = Cache([Memory(), Memory()])
+    with pytest.raises(AssertionError, match="Memory keeps no keys and values"):
+        model(torch.zeros(1, 2, dtype=torch.int64), cache=cache)
