@@ -114,7 +114,8 @@ def _override(argument: str, texts: Texts, groups: Groups) -> str:
     prefixed, equals, value = argument.partition("=")
     key = prefixed.lstrip("+")
     if not (key and equals):
-        raise UserError(f"{argument}: a setting is written key=value; see --help for all of them")
+        quoted = 'a text with spaces is quoted, as in prompt="The army"'
+        raise UserError(f"{argument}: a setting is written key=value, and {quoted}; see --help")
     if is_text(key):
         return f"++{key}={texts.held(key, value)}"
     if re.split(r"[./]", key)[0] == "hydra":
@@ -125,6 +126,9 @@ def _override(argument: str, texts: Texts, groups: Groups) -> str:
         return _readable(f"{key}={value}", key)
     if (group := key.removesuffix(".name").replace(".", "/")) in groups:
         raise UserError(f"{argument}: a choice is written {group}={value}")
+    for group in groups:
+        if group.endswith(f"/{key}"):
+            raise UserError(f"{argument}: a choice is written {group}={value}")
     if "/" in key:
         listed = ", ".join(groups) or "none"
         raise UserError(f"{key}: there is no such choice; {nearest(key, groups)}there are {listed}")

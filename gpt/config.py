@@ -203,7 +203,9 @@ def nearest(wrong: str, right: Iterable[str]) -> str:
     paths: dict[str, list[str]] = {}
     for path in right:
         paths.setdefault(path.rpartition(".")[2], []).append(path)
-    close = get_close_matches(wrong.rpartition(".")[2], paths, n=1, cutoff=0.5)  # rl is lr at 0.5
+    last = wrong.rpartition(".")[2]
+    begun = [part for part in paths if len(last) > 2 and part.startswith(last)]  # temp is temperature, not stream
+    close = begun or get_close_matches(last, paths, n=1, cutoff=0.5)  # rl is lr at 0.5
     if not close:
         return ""
     path = max(paths[close[0]], key=lambda path: SequenceMatcher(None, wrong, path).ratio())

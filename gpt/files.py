@@ -39,3 +39,9 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def nearby(path: Path) -> str:
+    """A path as it is typed from here: relative where it lies below the working directory."""
+    full = path.absolute()
+    return str(full.relative_to(Path.cwd()) if full.is_relative_to(Path.cwd()) else full)

@@ -72,7 +72,7 @@ def page(script: str, settings: type[Config], defaults: Mapping[str, Any], optio
         (Text("--cfg", "cyan"), Text("print the checked configuration as YAML, and do nothing more")),
         (Text("-h, --help", "cyan"), Text("print this page")),
     ]
-    parts = [Text(script, "bold"), Text(about[""]), *_part("Usage", _indented(usage), Text(), _grid(flags))]
+    parts = [Text(script, "bold"), Text(_reflowed(about[""])), *_part("Usage", _indented(usage), Text(), _grid(flags))]
     if "Examples" in about:
         parts += _part("Examples", _indented(about["Examples"]))
     if options:
@@ -83,6 +83,11 @@ def page(script: str, settings: type[Config], defaults: Mapping[str, Any], optio
 
 def _part(title: str, *body: Text | Table) -> list[Text | Table]:
     return [Text(f"\n{title}", "bold"), *body]
+
+
+def _reflowed(text: str) -> str:
+    """Paragraphs without the line ends of the source: the terminal breaks lines where it needs to."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _indented(text: str) -> Text:

@@ -23,6 +23,7 @@ from gpt.config import ROOT, UserError, parse
 from gpt.data import tokenizer as tokenizers
 from gpt.data.tokenizer import Tokenizer
 from gpt.device import DTYPES, PrecisionName, choose_device, choose_precision
+from gpt.files import nearby
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
@@ -52,12 +53,12 @@ class RunFolder:
         except FileExistsError:
             raise UserError(f"hydra.run.dir: {folder} was taken by another run just now; name a new folder") from None
         with self._metrics() as file:
-            csv.writer(file).writerow(METRICS)
+            csv.writer(file, lineterminator="\n").writerow(METRICS)
 
     def log(self, metrics: Mapping[str, float]) -> None:
         """Append a row to metrics.csv; metrics that are not there stay empty."""
         with self._metrics() as file:
-            csv.DictWriter(file, METRICS).writerow(metrics)
+            csv.DictWriter(file, METRICS, lineterminator="\n").writerow(metrics)
 
     def save(self, model: GPT, state: State) -> Checkpoint:
         """Write a checkpoint; of all there are, keep the best and the last."""
@@ -145,8 +146,8 @@ class Run:
         loss = "not evaluated" if state.validation_loss is None else f"validation loss {state.validation_loss:.4f}"
         weight = self.model.embedding.weight
         return (
-            f"{self.folder}: step {state.step:,} ({self.which}, {loss}), {self.model.count_parameters():,} parameters, "
-            f"{weight.device}, {str(weight.dtype).removeprefix('torch.')}"
+            f"{nearby(self.folder)}: step {state.step:,} ({self.which}, {loss}), "
+            f"{self.model.count_parameters():,} parameters, {weight.device}, {str(weight.dtype).removeprefix('torch.')}"
         )
 
     def texts(self, prompts: Sequence[str], settings: GenerationSettings) -> TextGeneration:

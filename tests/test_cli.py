@@ -306,8 +306,14 @@ def test_the_folder_asked_for_is_handed_on(script: Script, argv: list[str], fold
         ("steps=${foo}", "steps: Interpolation key 'foo' not found; see --help for what there is"),
         ("steps=${steps}", "steps: Recursive interpolation detected; see --help for what there is"),
         ("steps=???", "steps: this setting is required"),
-        ("steps", "steps: a setting is written key=value; see --help for all of them"),
-        ("=3", "=3: a setting is written key=value; see --help for all of them"),
+        (
+            "steps",
+            'steps: a setting is written key=value, and a text with spaces is quoted, as in prompt="The army"; see --help',
+        ),
+        (
+            "=3",
+            '=3: a setting is written key=value, and a text with spaces is quoted, as in prompt="The army"; see --help',
+        ),
         ("hydra.run.dir=", "hydra.run.dir: expected a folder, got nothing"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
 
 from gpt.config import Choice, Config, UserError
 from gpt.data.dataset import DatasetConfig
@@ -33,7 +33,7 @@ class TrainSettings(Config):
     name: str = "gpt"
     """What the run is called; part of its folder's name."""
     seed: int = Field(default=1337, ge=0, lt=1 << 63)
-    """Of the initial weights, the order of the data, and dropout."""
+    """The seed of the initial weights, of the order of the data, and of dropout."""
     device: str = "auto"
     """auto, cuda, cuda:1, mps or cpu."""
     precision: PrecisionName = "auto"
@@ -41,13 +41,13 @@ class TrainSettings(Config):
     compile: CompileMode = "auto"
     """off; auto: on cuda, where the run is long; on: or eager with a warning; strict: or the run ends."""
     steps: PositiveInt = 1400
-    """Updates."""
+    """Updates to train for."""
     budget: str | None = None
     """Train for this long instead of `steps`: 90s, 5min, 2h."""
     batch_size: PositiveInt = 8
     """Sequences of one update."""
     accumulate: PositiveInt = 1
-    """Micro-steps that an update is made in; more of them take less memory."""
+    """Parts of batch_size that are computed one after the other; more of them take less memory."""
     eval_every: PositiveInt = 350
     """Updates between two evaluations."""
     save_every: PositiveInt = 350
@@ -68,6 +68,11 @@ class TrainSettings(Config):
     """How the learning rate goes."""
     logger: dict[str, LoggerChoice] = Field(default_factory=dict)
     """Where metrics are shown; several at once, as [console,...]. metrics.csv is always written."""
+
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _has_a_unit(cls, value: Any) -> Any:
+        return str(value) if isinstance(value, int | float) else value
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -7,6 +7,7 @@ from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.data.tokens import Prepared
 from gpt.device import Precision
+from gpt.files import nearby
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
@@ -39,12 +40,14 @@ def summarize(
     c = model.config
     flops = model.flops_per_token() * batches.tokens_per_step
     updates = horizon.updates(cost.seconds)
+    epochs = batches.epochs(updates)
     validation = f"{len(data.validation):,} for validation" if data.validation is not None else "none for validation"
     return [
         (
             "model",
-            f"{model.count_parameters():,} parameters: {c.n_layer} layers of {c.d_model}, {c.n_head} heads over "
-            f"{c.kv_heads}, context {c.context}; {c.attention.name}, {c.position.name}, {c.feedforward.name}",
+            f"{model.count_parameters():,} parameters: {c.n_layer} layers of {c.d_model}, {c.n_head} query heads "
+            f"over {c.kv_heads} key/value, context {c.context}; "
+            f"{c.attention.name}, {c.position.name}, {c.feedforward.name}",
         ),
         ("data", data.description),
         (
@@ -54,7 +57,7 @@ def summarize(
         (
             "training",
             f"{'about ' if horizon.budget else ''}{updates:,} steps of {batches.batch_size} x {c.context} tokens: "
-            f"each token is seen {batches.epochs(updates):.1f} times",
+            f"each token is seen {epochs:{'.1f' if epochs >= 1 else '.2g'}} times",
         ),
         ("device", f"{precision.device}; {precision.name}: {precision.reason}; compile {cost.compiled}"),
         (
@@ -80,12 +83,6 @@ def conclude(folder: Path, evaluation: Evaluation | None, model: GPT, data: Prep
             f"{evaluation.bits_per_byte:.4f} bits per byte, over {evaluation.tokens:,} tokens"
         )
     print(f"validation loss {evaluation.loss:.4f}" if evaluation else "validation loss n/a")
-
-
-def nearby(path: Path) -> str:
-    """A path as it is typed from here: relative where it lies below the working directory."""
-    full = path.absolute()
-    return str(full.relative_to(Path.cwd()) if full.is_relative_to(Path.cwd()) else full)
 
 
 def duration(seconds: float) -> str:

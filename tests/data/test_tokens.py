@@ -268,6 +268,9 @@ class Long(Dataset):
     def documents(self, split):
         return ("0123456789" * 100_000 for _ in range(int(sys.argv[2]) if split == "train" else 0))
 
+    def describe(self):
+        return "digits"
+
 prepare(Long(), ByteConfig(), Path(sys.argv[1]))
 status = Path("/proc/self/status").read_text(encoding="utf-8")
 print(status.partition("VmHWM:")[2].split()[0])

@@ -45,7 +45,7 @@ def lines(model, horizon, validation=2000):
 def test_the_lines_before_a_training(model):
     shown = lines(model, Horizon(40))
     assert shown["model"].startswith(
-        f"{model.count_parameters():,} parameters: 1 layers of 8, 4 heads over 2, context 10"
+        f"{model.count_parameters():,} parameters: 1 layers of 8, 4 query heads over 2 key/value, context 10"
     )
     assert shown["model"].endswith("sdpa, none, swiglu")
     assert shown["data"] == "some texts"
