@@ -114,8 +114,7 @@ def _override(argument: str, texts: Texts, groups: Groups) -> str:
     prefixed, equals, value = argument.partition("=")
     key = prefixed.lstrip("+")
     if not (key and equals):
-        quoted = 'a text with spaces is quoted, as in prompt="The army"'
-        raise UserError(f"{argument}: a setting is written key=value, and {quoted}; see --help")
+        raise UserError(f"{argument}: a setting is written key=value, a text with spaces key='a text'; see --help")
     if is_text(key):
         return f"++{key}={texts.held(key, value)}"
     if re.split(r"[./]", key)[0] == "hydra":

@@ -308,11 +308,11 @@ def test_the_folder_asked_for_is_handed_on(script: Script, argv: list[str], fold
         ("steps=???", "steps: this setting is required"),
         (
             "steps",
-            'steps: a setting is written key=value, and a text with spaces is quoted, as in prompt="The army"; see --help',
+            "steps: a setting is written key=value, a text with spaces key='a text'; see --help",
         ),
         (
             "=3",
-            '=3: a setting is written key=value, and a text with spaces is quoted, as in prompt="The army"; see --help',
+            "=3: a setting is written key=value, a text with spaces key='a text'; see --help",
         ),
         ("hydra.run.dir=", "hydra.run.dir: expected a folder, got nothing"),
     ],
