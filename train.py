@@ -47,7 +47,7 @@ def train(settings: TrainSettings, run_dir: Path | None) -> None:
     run = RunFolder(claim_folder(run_dir, settings.name), settings.for_model(model.config), data.tokenizer)
     loggers = Loggers([logger.build() for logger in settings.logger.values()])
     loggers.start(RunInfo(run, summarize(model, data, batches, horizon, precision, cost)))
-    trainer = Trainer(model, update, batches, settings.schedule.build(), horizon, rhythm, evaluate, run, loggers)
+    trainer = Trainer(update, batches, settings.schedule.build(), horizon, rhythm, evaluate, run, loggers)
     try:
         evaluation = trainer.fit()
     finally:

@@ -25,7 +25,7 @@ TOLERANCE = 0.02
 
 
 class Precision(NamedTuple):
-    """The type that matrix products are computed in; weights are fp32 always."""
+    """The type that matrix products are computed in; weights that are trained are fp32 always."""
 
     name: str
     reason: str

@@ -9,6 +9,7 @@ import csv
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -113,32 +114,21 @@ def _make_parents(folder: Path) -> None:
         raise UserError(f"hydra.run.dir: {folder.parent} cannot be made: {error.strerror}") from None
 
 
+@dataclass
 class Run:
-    """A trained run, opened to be used.
+    """A trained run, opened to be used."""
 
-    Attributes:
-        model: in evaluation mode, on its device.
-        tokenizer: the one that it was trained with.
-        config: the run's whole configuration, as plain data.
-        checkpoint: where the weights are from.
-        which: why this checkpoint, in words.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        point: Checkpoint,
-        which: str,
-        model: GPT,
-        tokenizer: Tokenizer,
-        config: dict[str, Any],
-    ) -> None:
-        self.folder = folder
-        self.checkpoint = point
-        self.which = which
-        self.model = model
-        self.tokenizer = tokenizer
-        self.config = config
+    folder: Path
+    checkpoint: Checkpoint
+    """Where the weights are from."""
+    which: str
+    """Why this checkpoint, in words."""
+    model: GPT
+    """In evaluation mode, on its device."""
+    tokenizer: Tokenizer
+    """The one that it was trained with."""
+    config: dict[str, Any]
+    """The run's whole configuration, as plain data."""
 
     def describe(self) -> str:
         """Which weights these are, and where they compute, in a line."""

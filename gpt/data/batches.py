@@ -64,11 +64,6 @@ class Batches:
         """Tokens that one update learns from."""
         return self.batch_size * self.context
 
-    @property
-    def tokens_per_epoch(self) -> int:
-        """Tokens that an epoch learns from; the split has up to 2·context more."""
-        return self.windows * self.context
-
     def epochs(self, steps: int) -> float:
         """How often each token will have been seen after so many updates."""
         return steps * self.batch_size / self.windows

@@ -1,12 +1,12 @@
 """The settings of a sample: of Python's `Run.generate`, and of the script `sample.py`."""
 
-import re
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from gpt.config import Config, UserError
+from gpt.device import PrecisionName
 from gpt.generation.sampler import SamplerSettings
 
 Overflow = Literal["stop", "slide", "error"]
@@ -88,18 +88,11 @@ class SampleSettings(GenerationSettings, PromptSettings):
     device: str = "auto"
     """Where the model runs: cpu, cuda, cuda:INDEX or mps; auto takes the fastest that there is."""
 
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """The numbers that the model computes with; auto takes the fastest one that the device handles well."""
+    precision: PrecisionName = "auto"
+    """The numbers that the model computes with: auto is fp32 on the CPU, elsewhere the fastest that the device has."""
 
     debug: bool = False
     """Show the whole traceback of an error in place of one line."""
-
-    @field_validator("device")
-    @classmethod
-    def _known_device(cls, value: str) -> str:
-        if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", value):
-            raise ValueError(f"there is no device {value!r}; choose auto, cpu, cuda, cuda:INDEX or mps")
-        return value
 
 
 def read_prompts(path: Path) -> list[str]:

@@ -72,7 +72,7 @@ class TrainSettings(Config):
     @field_validator("budget", mode="before")
     @classmethod
     def _has_a_unit(cls, value: Any) -> Any:
-        return str(value) if isinstance(value, int | float) else value
+        return str(value) if isinstance(value, int | float) else value  # to be told of units, not of types
 
     @model_validator(mode="after")
     def _check(self) -> Self:

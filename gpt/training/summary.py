@@ -74,7 +74,7 @@ def conclude(folder: Path, evaluation: Evaluation | None, model: GPT, data: Prep
     prompt = "" if data.tokenizer.end_of_text is not None else data.tokenizer.decode(data.train.tokens[:8].tolist())
     (sample,) = TextGeneration(model, data.tokenizer, [prompt], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
     here, script = (nearby(path) for path in (folder, ROOT / "sample.py"))
-    print(f"\nA sample:\n\n{prompt}{sample.text.strip()}\n")
+    print(f"\nA sample:\n\n{(prompt + sample.text).strip()}\n")
     print(f"Run's folder:  {here}")
     print(f"To write more: python {script} {shlex.quote(f'run={here}')} prompt='The people' max_new_tokens=300")
     if evaluation:

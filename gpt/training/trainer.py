@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +11,6 @@ from torch import Tensor
 from gpt.checkpoint import State
 from gpt.config import RunError
 from gpt.data.batches import Batches
-from gpt.model.gpt import GPT
 from gpt.run import RunFolder
 from gpt.training.evaluation import Evaluation, Evaluator
 from gpt.training.horizon import Horizon
@@ -23,52 +23,38 @@ LOG_EVERY = 10
 
 
 class Rhythm(NamedTuple):
-    """How often things happen, in updates."""
+    """The beat of a training."""
 
     accumulate: int
     """Micro-steps of one update."""
     eval_every: int
+    """Updates between two evaluations."""
     save_every: int
+    """Updates between two checkpoints."""
 
 
+@dataclass
 class Trainer:
-    """Trains a model to its horizon.
+    """Trains a model to its horizon."""
 
-    Args:
-        model: what is trained, for its weights.
-        update: applies one update.
-        batches: the training data.
-        schedule: multiplier of the learning rates.
-        horizon: how long.
-        rhythm: how often to evaluate and save.
-        evaluate: evaluates the validation split; None where it is empty.
-        run: where metrics and checkpoints go.
-        loggers: told what happens.
-    """
-
-    def __init__(
-        self,
-        model: GPT,
-        update: Update,
-        batches: Batches,
-        schedule: Schedule,
-        horizon: Horizon,
-        rhythm: Rhythm,
-        evaluate: Evaluator | None,
-        run: RunFolder,
-        loggers: Loggers,
-    ) -> None:
-        self.model = model
-        self.update = update
-        self.batches = batches
-        self.schedule = schedule
-        self.horizon = horizon
-        self.rhythm = rhythm
-        self.evaluate = evaluate
-        self.run = run
-        self.loggers = loggers
-        self.meter = Meter()
-        self.best_loss = math.inf
+    update: Update
+    """Applies one update to the model that it holds."""
+    batches: Batches
+    """The training data."""
+    schedule: Schedule
+    """Multiplier of the learning rates."""
+    horizon: Horizon
+    """How long."""
+    rhythm: Rhythm
+    """In how many micro-steps, how often to evaluate and to save."""
+    evaluate: Evaluator | None
+    """Evaluates the validation split; None where it is empty."""
+    run: RunFolder
+    """Where metrics and checkpoints go."""
+    loggers: Loggers
+    """Told what happens."""
+    meter: "Meter" = field(default_factory=lambda: Meter())
+    best_loss: float = math.inf
 
     def fit(self) -> Evaluation | None:
         """Train; the evaluation of the last weights, None without a validation split.
@@ -138,7 +124,7 @@ class Trainer:
     def save(self, step: int, evaluation: Evaluation | None) -> None:
         """Write a checkpoint of the weights after `step`."""
         loss = evaluation.loss if evaluation and math.isfinite(evaluation.loss) else None
-        self.run.save(self.model, State(**self.counts(step), validation_loss=loss))
+        self.run.save(self.update.model, State(**self.counts(step), validation_loss=loss))
         self.meter.restart()
 
     def counts(self, step: int) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def test_an_epoch_looks_shuffled():
 def test_an_example_to_check_by_hand():
     # 11 tokens, context 3: W = (11 - 3) // 3 = 2 windows, from an offset of 0 to 4 = 11 - 2·3 - 1.
     batches = Batches(np.arange(11), context=3, batch_size=2, seed=7)
-    assert (batches.windows, batches.tokens_per_epoch, batches.tokens_per_step) == (2, 6, 6)
+    assert (batches.windows, batches.tokens_per_step) == (2, 6)
     assert batches.epochs(steps=10) == 10.0
     seen = set()
     for step in range(60):  # each step is an epoch

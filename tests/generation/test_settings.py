@@ -64,8 +64,6 @@ def test_a_folder_is_no_file_of_prompts():
         ({"max_new_tokens": 0}, "greater than or equal to 1, got 0"),
         ({"num_samples": 0}, "num_samples"),
         ({"overflow": "wrap"}, "'stop', 'slide' or 'error', got 'wrap'"),
-        ({"device": "gpu"}, "device: there is no device 'gpu'"),
-        ({"device": "cuda:x"}, "device"),
         ({"precision": "int8"}, "precision"),
         ({"temprature": 1.0}, "temprature: there is no such setting; did you mean temperature?"),
     ],
@@ -75,8 +73,3 @@ def test_mistakes_are_one_line(wrong, told):
         parse(SampleSettings, wrong)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("device", ["auto", "cpu", "mps", "cuda", "cuda:1"])
-def test_devices(device):
-    assert parse(SampleSettings, {"device": device}).device == device

@@ -11,6 +11,8 @@ from gpt.data.batches import Batches
 from gpt.data.tokenizer.byte import ByteConfig
 from gpt.data.tokens import Counts, Prepared, TokenFile
 from gpt.device import Precision
+from gpt.generation.settings import GenerationSettings
+from gpt.generation.text import TextGeneration
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.training.evaluation import Evaluation
@@ -90,5 +92,6 @@ def test_without_an_end_of_text_the_sample_goes_on_from_the_training_text(model,
     train = TokenFile(tmp_path / "train.bin", Counts(tokens=13, documents=1, text_bytes=13), 257)
     conclude(tmp_path, None, model, Prepared("some texts", tokenizer, train, None))
     out = capsys.readouterr().out
-    assert "\nThe peop" in out
+    written = TextGeneration(model, tokenizer, ["The peop"], GenerationSettings(max_new_tokens=150)).run()[0].text
+    assert f"A sample:\n\n{('The peop' + written).strip()}\n" in out, "prompt and text join as they are"
     assert out.splitlines()[-1] == "validation loss n/a"

@@ -40,7 +40,7 @@ def build_trainer(build_update, tokens, tmp_path):
         horizon.start()
         batches, schedule = Batches(tokens, 8, 8, seed=0), LinearConfig(warmup=0.0).build()
         recorder = Recorder()
-        trainer = Trainer(update.model, update, batches, schedule, horizon, rhythm, evaluator, run, Loggers([recorder]))
+        trainer = Trainer(update, batches, schedule, horizon, rhythm, evaluator, run, Loggers([recorder]))
         return trainer, recorder
 
     return build
@@ -79,7 +79,7 @@ def test_the_last_checkpoint_holds_the_last_weights_and_the_best_the_best(build_
     found = checkpoint.find(trainer.run.folder / "checkpoints")
     assert [(c.state.step, c.state.validation_loss) for c in found] == [(10, 2.0), (23, 2.2)]
     weights = checkpoint.load_file(found[-1].folder / checkpoint.WEIGHTS)
-    assert torch.equal(weights["embedding.weight"], trainer.model.embedding.weight)
+    assert torch.equal(weights["embedding.weight"], trainer.update.model.embedding.weight)
 
 
 def test_without_a_validation_split(build_trainer):
@@ -96,7 +96,7 @@ def test_evaluating_and_saving_more_often_changes_no_weight(build_trainer):
     seldom, _ = build_trainer(name="seldom", rhythm=Rhythm(1, 100, 100), dropout=0.2)
     torch.manual_seed(5)
     seldom.fit()
-    for one, other in zip(often.model.parameters(), seldom.model.parameters(), strict=True):
+    for one, other in zip(often.update.model.parameters(), seldom.update.model.parameters(), strict=True):
         assert torch.equal(one, other)
 
 
@@ -121,7 +121,7 @@ def test_a_batch_that_breaks_is_skipped_and_counted(build_trainer):
     trainer.fit()
     assert len(broken) == 20, "a skipped update counts as one"
     assert [int(r["skipped"]) for r in rows(trainer) if r["skipped"]] == [2, 2]
-    assert all(p.isfinite().all() for p in trainer.model.parameters())
+    assert all(p.isfinite().all() for p in trainer.update.model.parameters())
 
 
 def test_the_speed_is_that_of_updates_alone(build_trainer, monkeypatch):
@@ -150,6 +150,7 @@ class Timed:
     """An update that takes its time."""
 
     def __init__(self, update, call):
+        self.model = update.model
         self.guard = update.guard
         self.call = call
 
