@@ -7,7 +7,6 @@ import torch
 from gpt import cli
 from gpt.config import ROOT
 from gpt.data.batches import Batches
-from gpt.data.tokens import prepare
 from gpt.device import check_memory, choose_device, choose_precision, prepare_device
 from gpt.model.gpt import GPT
 from gpt.run import RunFolder, claim_folder, refuse_taken
@@ -31,7 +30,7 @@ def train(settings: TrainSettings, run_dir: Path | None) -> None:
     with torch.device("meta"):
         check_memory(GPT(settings.model.for_vocabulary(1)), device)  # also refuses parts that do not go together
 
-    data = prepare(settings.dataset.build(), settings.tokenizer, ROOT / "data")
+    data = settings.prepare_data(ROOT / "data")
     torch.manual_seed(settings.seed)
     model = GPT(settings.model.for_vocabulary(data.tokenizer.vocab_size)).to(device)
     batches = Batches(data.train, model.config.context, settings.batch_size, settings.seed)

@@ -43,6 +43,7 @@ def main(
     settings: type[S],
     task: Callable[[S, Path | None], None],
     config_dir: Path = CONFIGS,
+    script: str | None = None,
 ) -> None:
     """Run a script: compose and check its settings, then do `task` with them and the folder asked for.
 
@@ -53,6 +54,7 @@ def main(
         settings: what the composed configuration must be.
         task: receives the settings, and `hydra.run.dir` where the user gave one.
         config_dir: a folder per choice, a file per option.
+        script: as it is typed, where that is not `config_name`.py.
     """
     argv = [_as_typed(argument) for argument in sys.argv[1:]]
     debug = any(argument.lstrip("+").lower() == "debug=true" for argument in argv)
@@ -63,7 +65,7 @@ def main(
     try:
         flags = _flags(argv)
         if flags & {"-h", "--help"}:
-            _print_page(config_name, settings, config_dir)
+            _print_page(script or f"{config_name}.py", config_name, settings, config_dir)
         else:
             chosen, run_dir = compose(config_name, argv, settings, config_dir)
             debug = debug or getattr(chosen, "debug", False)
@@ -177,7 +179,7 @@ def _reason(error: Exception, groups: Groups) -> str:
         return _no_choice(group, name, error.options or groups.get(group, []))
     where = getattr(error, "full_key", None) or ""
     if isinstance(error, MissingMandatoryValue):
-        return f"{where}: this setting is required"
+        return f"{where}: this setting is required; give it, as in {where}=…"
     lines = [where, *(str(e).partition("\n")[0] for e in (error, error.__cause__) if e)]
     return f"{': '.join(line.rstrip('.') for line in lines if line)}; see --help for what there is"
 
@@ -197,11 +199,11 @@ def _print_settings(settings: Config) -> None:
     print(yaml.safe_dump(settings.model_dump(), sort_keys=False, allow_unicode=True), end="")
 
 
-def _print_page(config_name: str, settings: type[Config], config_dir: Path) -> None:
+def _print_page(script: str, config_name: str, settings: type[Config], config_dir: Path) -> None:
     composed = _composed(config_name, [], config_dir)
     options = options_of(composed, _groups(config_dir), config_dir)
     defaults: Any = OmegaConf.to_container(_own(composed), resolve=True)
-    Console(highlight=False).print(page(f"{config_name}.py", settings, defaults, options))
+    Console(highlight=False).print(page(script, settings, defaults, options))
 
 
 def _told(error: BaseException, debug: bool) -> int:

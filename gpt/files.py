@@ -2,10 +2,22 @@
 
 import json
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from gpt.config import UserError
+
+try:
+    import fcntl
+except ImportError:  # Windows, where what a killed process leaves is not removed
+    fcntl = None  # type: ignore[assignment]
+
+AT_WORK = ".at-work"
+"""A file in a temporary folder, locked for as long as its process lives."""
 
 LARGEST_JSON = 1 << 28
 """Bytes; a vocabulary of 200,000 tokens has about 2^22."""
@@ -45,3 +57,40 @@ def nearby(path: Path) -> str:
     """A path as it is typed from here: relative where it lies below the working directory."""
     full = path.absolute()
     return str(full.relative_to(Path.cwd()) if full.is_relative_to(Path.cwd()) else full)
+
+
+@contextmanager
+def workshop(parent: Path, prefix: str) -> Iterator[Path]:
+    """A folder below `parent` to make something whole in, gone when that is done, or a later call finds it abandoned.
+
+    Args:
+        parent: an existing folder, on whose file system the work shall lie.
+        prefix: of the folder's name; folders of that prefix whose process was killed are removed.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+    for path in parent.glob(f"{prefix}*"):
+        if _abandoned(path):
+            shutil.rmtree(path, ignore_errors=True)
+    with (
+        TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as name,
+        (Path(name) / f"{AT_WORK}.new").open("w") as mark,
+    ):
+        if fcntl:
+            # Locked before it has the name that is looked for: nobody finds it unlocked.
+            fcntl.flock(mark, fcntl.LOCK_EX)
+            Path(mark.name).rename(Path(name) / AT_WORK)
+        yield Path(name)
+
+
+def _abandoned(folder: Path) -> bool:
+    """Whether the process that made a workshop is no more."""
+    if not fcntl:
+        return False
+    try:
+        with (folder / AT_WORK).open() as mark:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -25,6 +25,9 @@ SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 VALUES = "literal text is all that follows the first =, whatever it holds; a list is KEY=[a,b]"
 
+MISSING = "???"
+"""How OmegaConf writes that a value must be given."""
+
 Row = tuple[Text, Text]
 
 
@@ -153,11 +156,12 @@ def _nested(
 
 
 def _setting(path: str, field: FieldInfo, default: Any) -> Row:
-    shown = "" if default is PydanticUndefined else _typed(default)
+    required = default in (PydanticUndefined, MISSING)
+    shown = "" if required else _typed(default)
     kind = "literal text" if is_text(path) else _kind(field.annotation, field.metadata)
     return (
         Text("  ") + Text(f"{path}=", "cyan") + Text(shown if len(shown) <= 24 else f"{shown[:23]}…"),
-        Text(f"{_paragraph(field.description or '')} ") + Text(f"({kind})", "dim"),
+        Text(f"{_paragraph(field.description or '')} ") + Text(f"({kind}{', required' if required else ''})", "dim"),
     )
 
 

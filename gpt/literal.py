@@ -8,8 +8,8 @@ import re
 from typing import Any
 from uuid import uuid4
 
-TEXT_KEYS = frozenset({"prompt", "stop", "name", "run", "resume", "init", "to", "hydra.run.dir"})
-ESCAPED_KEYS = frozenset({"prompt", "stop"})
+TEXT_KEYS = frozenset({"prompt", "stop", "name", "run", "resume", "init", "to", "dataset.separator", "hydra.run.dir"})
+ESCAPED_KEYS = frozenset({"prompt", "stop", "dataset.separator"})
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\\": "\\"}
 
 

@@ -20,6 +20,7 @@ LEVELS = [
     {"generation"},
     {"checkpoint", "run"},
     {"training"},
+    {"insight"},
     {"literal", "help", "cli"},
     {"__main__"},
 ]
@@ -96,14 +97,18 @@ def test_each_variant_has_a_yaml_with_its_defaults(group, config):
     content = yaml.safe_load((CONFIGS / group / f"{name}.yaml").read_text(encoding="utf-8"))
     if group == "logger":  # several at once, each under its own name
         content = content[name]
-    assert content == config(name=name).model_dump()
+    required = {key: "???" for key, field in config.model_fields.items() if field.is_required()}
+    values = config(name=name, **dict.fromkeys(required, "/somewhere")).model_dump()
+    assert content == {**values, **required}
 
 
 @pytest.mark.parametrize("file", sorted(CONFIGS.glob("*/**/*.yaml")), ids=lambda f: str(f.relative_to(CONFIGS)))
 def test_each_yaml_composes(file):
     group = file.parent.relative_to(CONFIGS).as_posix()
     value = f"[{file.stem}]" if group == "logger" else file.stem
-    settings, run_dir = compose("train", [f"{group}={value}"], TrainSettings)
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    required = [f"{group.replace('/', '.')}.{key}=/somewhere" for key, given in content.items() if given == "???"]
+    settings, run_dir = compose("train", [f"{group}={value}", *required], TrainSettings)
     assert run_dir is None
     assert settings.steps > 0
 

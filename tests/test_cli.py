@@ -305,7 +305,7 @@ def test_the_folder_asked_for_is_handed_on(script: Script, argv: list[str], fold
         ("optimizer=adam,sgd", "optimizer=adam,sgd: takes one value; a list is written 'optimizer=[a,b]'"),
         ("steps=${foo}", "steps: Interpolation key 'foo' not found; see --help for what there is"),
         ("steps=${steps}", "steps: Recursive interpolation detected; see --help for what there is"),
-        ("steps=???", "steps: this setting is required"),
+        ("steps=???", "steps: this setting is required; give it, as in steps=…"),
         (
             "steps",
             "steps: a setting is written key=value, a text with spaces key='a text'; see --help",

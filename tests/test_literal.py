@@ -8,7 +8,8 @@ from gpt.literal import Texts, is_text, unescaped
 
 
 @pytest.mark.parametrize(
-    "key", ["prompt", "stop", "name", "run", "resume", "init", "to", "path", "data.path", "a.b_path"]
+    "key",
+    ["prompt", "stop", "name", "run", "resume", "init", "to", "path", "data.path", "a.b_path", "dataset.separator"],
 )
 def test_these_keys_are_text(key: str) -> None:
     assert is_text(key)

@@ -23,7 +23,8 @@ SMALL = [
     "model.n_layer=1",
     "model.context=32",
 ]
-COMPOSED_ONLY = ("device=cuda", "--help", "--cfg")
+COMPOSED_ONLY = ("device=cuda", "--help", "--cfg", "dataset=tiny_shakespeare", "dataset=hub")
+"""What needs a GPU or a download, or trains nothing."""
 
 
 def blocks(language: str) -> list[str]:
@@ -32,6 +33,7 @@ def blocks(language: str) -> list[str]:
 
 COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("python ")]
 TRAININGS = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python train.py")]
+LOOKS = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python data/prepare.py")]
 SAMPLES = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python sample.py")]
 
 
@@ -41,7 +43,8 @@ def checkout(tmp_path_factory):
     copy = tmp_path_factory.mktemp("checkout")
     for name in ("gpt", "configs"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("train.py", "sample.py"):
+    (copy / "data").mkdir()
+    for name in ("train.py", "sample.py", "data/prepare.py", "README.md"):
         shutil.copy(ROOT / name, copy / name)
     run(copy, "train.py", *SMALL, "hydra.run.dir=runs/mine")
     return copy
@@ -62,7 +65,8 @@ def run(checkout, *arguments):
 
 
 def test_there_are_commands():
-    assert len(TRAININGS) >= 8
+    assert len(TRAININGS) >= 12
+    assert LOOKS
     assert len(SAMPLES) >= 4
 
 
@@ -75,6 +79,12 @@ def test_training_commands(checkout, arguments):
     shorter = ["budget=2s"] if any(a.startswith("budget=") for a in arguments) else []
     out = run(checkout, "train.py", *elsewhere, *SMALL, *shorter)
     assert re.fullmatch(r"validation loss \d+\.\d{4}", out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("arguments", LOOKS, ids=" ".join)
+def test_looking_commands(checkout, arguments):
+    out = run(checkout, "data/prepare.py", *arguments)
+    assert out.splitlines()[-1] == f"To train: python train.py {' '.join(arguments)}"
 
 
 @pytest.mark.parametrize("arguments", SAMPLES, ids=" ".join)

@@ -94,7 +94,7 @@ def test_loggers_end_also_where_the_training_fails(script, tmp_path, monkeypatch
 
 def test_parts_that_do_not_go_together_are_refused_before_data_is_prepared(script, tmp_path, monkeypatch):
     prepared = []
-    monkeypatch.setattr(script, "prepare", lambda *_: prepared.append(1))
+    monkeypatch.setattr(script.TrainSettings, "prepare_data", lambda *_: prepared.append(1))
     with pytest.raises(UserError, match="odd"):
         run(script, tmp_path / "run", "model.head_dim=7")
     assert not prepared

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gpt.config import UserError
-from gpt.data.tokens import TokenFile
+from gpt.data.token_file import TokenFile
 
 IGNORE = -100
 """The target of a place that pads the last window; torch's cross-entropy ignores it by default."""

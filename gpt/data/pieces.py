@@ -1,35 +1,72 @@
-"""Long texts in pieces, cut where every tokenizer splits anyway, so that the tokens are those of the whole.
+"""Long texts in pieces, cut where the tokenizer splits anyway, so that the tokens are those of the whole.
 
-tiktoken's split runs out of stack on a million spaces, and in versions up to 0.12 its merging takes time that
-is quadratic in the longest word. Pieces bound both, and the memory for the ids of a long document.
+A text comes in chunks that end anywhere, and may be far larger than memory. Pieces bound the memory for it and its ids,
+and the length of a word: tiktoken's splitting runs out of stack on a million spaces.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from unicodedata import category
 
-SIZE = 4096
-"""Characters of a piece, at least; twice as many at most."""
+import regex
 
-BOUNDARY = re.compile(r"(?<=[^\W_])(?=[\s!-&(-/:-@\[-`{-~、。「」…])")
-"""Right after a letter or digit, before white space or a punctuation mark other than the apostrophe, which
-may belong to the word before it. The patterns of GPT-2, cl100k and o200k, and ours, split there whatever
-follows."""
+SIZE = 1 << 16
+"""Characters of a piece, at least, but for the last one."""
+
+STRETCH = 4
+"""How many times longer a piece may be: a word that is longer still is cut in its middle."""
+
+BOUNDARY = regex.compile(r"(?<=[\p{L}\p{N}])(?=[\s\p{P}\p{S}--'])", regex.V1)
+"""Right after a letter or digit, before white space, a punctuation mark or a symbol, but for the apostrophe, which may
+belong to the word before it. The patterns of GPT-2, cl100k and o200k, and ours, split there whatever follows."""
 
 
-def pieces(text: str) -> Iterator[str]:
-    """The text in order, in pieces of `SIZE` to 2 `SIZE` characters (the last one: up to 2 `SIZE`).
+def pieces(chunks: Iterable[str], pattern: str | None, size: int = SIZE) -> Iterator[str]:
+    """The text in order, in pieces that do not depend on how it was cut into chunks.
 
-    A limit, confessed: a run of `SIZE` characters with no boundary in it (a million equal letters, say) is
-    cut in its middle. The text is the same then, the tokens around the cut need not be those of the whole.
+    A limit, confessed: a word of more than `size` characters (a million equal letters, say) may be cut, and one of more
+    than four times that is. The text is the same then; the tokens around the cut need not be those of the whole.
 
-    >>> [len(piece) for piece in pieces("word " * 2000)]
-    [4099, 4100, 1801]
-    >>> list(pieces(""))
+    Args:
+        chunks: the text; a chunk may be empty.
+        pattern: how the tokenizer splits text into words; None where it may be cut anywhere.
+        size: characters of a piece, at least, but for the last one.
+
+    >>> [len(piece) for piece in pieces(["word " * 10_000] * 4, "[a-z]+| ")]
+    [65539, 65540, 65540, 3381]
+    >>> list(pieces([""], None))
     []
     """
-    start = 0
-    while start < len(text):
-        found = BOUNDARY.search(text, start + SIZE, start + 2 * SIZE)
-        end = found.start() if found else start + 2 * SIZE
-        yield text[start:end]
-        start = end
+    rest, longest = "", STRETCH * size
+    for chunk in chunks:
+        rest += chunk
+        start = 0
+        while len(rest) - start >= longest:
+            end = start + cut(rest[start : start + longest], pattern, size)
+            yield rest[start:end]
+            start = end
+        rest = rest[start:]
+    while rest:
+        end = cut(rest, pattern, size) if len(rest) > size else len(rest)
+        yield rest[:end]
+        rest = rest[end:]
+
+
+def cut(text: str, pattern: str | None, size: int) -> int:
+    """Where to cut a text of more than `size` characters, of which a piece's most or all that there are are given."""
+    if pattern is None:
+        return size
+    boundaries = (found.start() for found in BOUNDARY.finditer(text, size))
+    if place := next((place for place in boundaries if assigned(text, place)), None):
+        return place
+    ends = (word.end() for word in regex.finditer(pattern, text) if not word.group().isspace())
+    # What a run of white space is split into depends on what follows it. Another word ends where it does whatever comes
+    # after the text: the longest piece shows as much as matters, unless words are longer than `size`.
+    return next((end for end in ends if end >= size and assigned(text, end)), len(text))
+
+
+def assigned(text: str, place: int) -> bool:
+    """Whether the characters on both sides are ones that tiktoken knows.
+
+    `regex` may be of a newer Unicode than tiktoken, to which a newer letter is a symbol; Python's own is older.
+    """
+    return all(category(character) != "Cn" for character in text[place - 1 : place + 1])

@@ -1,45 +1,30 @@
 """Documents -> token files: made once, memory-mapped, found again by text and tokenizer settings.
 
-Prepared tokens are one folder: `train.bin` and `validation.bin` (the documents' ids one after the other, each
-document followed by end-of-text where the tokenizer has one; little-endian uint16, or uint32 for a vocabulary
-above 65,536), the tokenizer's `vocabulary.json`, and `prepared.json`, which says how much of everything there
-must be. The folder is written aside, synced and renamed: it is whole, or it is not there.
+Prepared tokens are one folder: `train.bin` and `validation.bin`, the tokenizer's `vocabulary.json`, and
+`prepared.json`, which says how much of everything there must be. The folder is written aside, synced and renamed: it is
+whole, or it is not there.
 """
 
+import errno
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import BinaryIO
 
-import numpy as np
-from pydantic import NonNegativeInt
-
-from gpt.config import Config, UserError, parse
-from gpt.data.dataset import Dataset
-from gpt.data.pieces import pieces
-from gpt.data.progress import watched
+from gpt.config import Config, RunError, UserError, parse
+from gpt.data import token_file
+from gpt.data.dataset import SPLITS, Dataset
+from gpt.data.progress import bar, watched
+from gpt.data.token_file import Counts, TokenFile
 from gpt.data.tokenizer import Tokenizer, TokenizerConfig, load
-from gpt.files import read_json, sync
+from gpt.files import read_json, sync, workshop
 
 SIDECAR = "prepared.json"
 
-VERSION = 1
+VERSION = 2
 """Of all that is prepared: raised with any change of its files or of how tokenizers learn or split."""
-
-
-class Counts(Config):
-    """How much there is of a split."""
-
-    tokens: NonNegativeInt
-    """Ids in the file, end-of-text included."""
-    documents: NonNegativeInt
-    """Documents."""
-    text_bytes: NonNegativeInt
-    """UTF-8 bytes of text, to which end-of-text adds none."""
 
 
 class Sidecar(Config):
@@ -47,48 +32,6 @@ class Sidecar(Config):
 
     train: Counts
     validation: Counts
-
-
-@dataclass(frozen=True)
-class TokenFile:
-    """A split's tokens on disk."""
-
-    path: Path
-    counts: Counts
-    vocab_size: int
-    """Ids are below it."""
-
-    def __len__(self) -> int:
-        return self.counts.tokens
-
-    @property
-    def documents(self) -> int:
-        """Number of documents."""
-        return self.counts.documents
-
-    @property
-    def text_bytes(self) -> int:
-        """UTF-8 bytes of text that the tokens stand for."""
-        return self.counts.text_bytes
-
-    @cached_property
-    def tokens(self) -> np.ndarray:
-        """The ids, shape (tokens,), uint16 or uint32: mapped into memory, read-only, opened at first use."""
-        if not self.counts.tokens:  # an empty file cannot be mapped
-            return np.empty(0, id_type(self.vocab_size))
-        return np.memmap(self.path, id_type(self.vocab_size), mode="r", shape=(self.counts.tokens,))
-
-    def check_size(self) -> None:
-        """Refuse a file that was cut or grew.
-
-        Raises:
-            UserError: the file is not there, or its size is not that of its tokens.
-        """
-        expected = self.counts.tokens * id_type(self.vocab_size).itemsize
-        size = self.path.stat().st_size if self.path.exists() else None
-        if size != expected:
-            found = "is missing" if size is None else f"has {size:,} bytes instead of {expected:,}"
-            raise UserError(f"{self.path} {found}; delete {self.path.parent} and its tokens are prepared anew")
 
 
 @dataclass(frozen=True)
@@ -102,13 +45,17 @@ class Prepared:
     validation: TokenFile | None
     """None where the dataset holds nothing out."""
 
+    def capped(self, tokens: int | None) -> "Prepared":
+        """The same, of whose validation split only so many tokens count, from the first on; None: all."""
+        if self.validation is None or tokens is None or tokens >= len(self.validation):
+            return self
+        note = f"; evaluations cover the first {tokens:,} of {len(self.validation):,} validation tokens"
+        return replace(self, validation=self.validation.first(tokens), description=self.description + note)
 
-def id_type(vocab_size: int) -> np.dtype:
-    """The numbers that ids are stored as."""
-    return np.dtype("<u2" if vocab_size <= 1 << 16 else "<u4")
 
-
-def prepare(dataset: Dataset, tokenizer: TokenizerConfig, folder: Path) -> Prepared:
+def prepare(
+    dataset: Dataset, tokenizer: TokenizerConfig, folder: Path, check: Callable[[Prepared], None] | None = None
+) -> Prepared:
     """The dataset's tokens, from an earlier preparation of the same text and settings or made now.
 
     Several processes may do so at once: the first that is done is taken by all. An interruption, of whatever
@@ -116,64 +63,63 @@ def prepare(dataset: Dataset, tokenizer: TokenizerConfig, folder: Path) -> Prepa
 
     Args:
         dataset: the text.
-        tokenizer: what to build from its training documents.
+        tokenizer: what to build from its documents.
         folder: where prepared tokens live; made where it is not there.
+        check: refuses, by raising, tokens that are of no use; those made now are not kept then.
 
     Raises:
-        UserError: the folder cannot be made or written, or what was prepared earlier is damaged.
+        UserError: text that cannot be read; the folder cannot be made or written; what was prepared earlier is damaged.
+        RunError: there is no room for the tokens.
     """
+    check = check or (lambda _: None)
     whole = folder / f"{dataset.name}-{tokenizer.name}-{fingerprint(dataset, tokenizer)[:16]}"
-    if whole.exists():
-        return open_prepared(whole, dataset.describe())
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        workshop = TemporaryDirectory(prefix=".preparing-", dir=folder)
-    except OSError as error:
-        raise UserError(f"{folder}: prepared tokens cannot be kept there: {error.strerror}") from None
-    with workshop as temporary:
-        aside = Path(temporary) / whole.name
-        aside.mkdir()
-        write(dataset, tokenizer, aside)
+    if not whole.exists():
+        try:
+            make(dataset, tokenizer, whole, check)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise RunError(f"{folder}: no room is left for the tokens; make some, or train on less text") from None
+    prepared = open_prepared(whole, dataset.describe())
+    check(prepared)
+    return prepared
+
+
+def make(dataset: Dataset, tokenizer: TokenizerConfig, whole: Path, check: Callable[[Prepared], None]) -> None:
+    """Prepare the tokens aside, and give them their name if they pass the check."""
+    folder = whole.parent
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            aside = stack.enter_context(workshop(folder, ".preparing-")) / whole.name
+            aside.mkdir()
+        except OSError as error:
+            raise UserError(f"{folder}: prepared tokens cannot be kept there: {error.strerror}") from None
+        fill(aside, dataset, tokenizer)
+        check(open_prepared(aside, dataset.describe()))
         publish(aside, whole)
-    return open_prepared(whole, dataset.describe())
 
 
 def fingerprint(dataset: Dataset, tokenizer: TokenizerConfig) -> str:
     """What prepared tokens are found by: all that they depend on."""
-    depends = [VERSION, dataset.fingerprint(), tokenizer.model_dump(mode="json")]
+    depends = [VERSION, dataset.fingerprint(), dataset.max_tokens, tokenizer.model_dump(mode="json")]
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
 
-def write(dataset: Dataset, config: TokenizerConfig, folder: Path) -> None:
-    """Fill the folder, each file synced; `prepared.json` comes last."""
-    tokenizer = config.build(lambda: watched(dataset.documents("train"), f"{config.name} tokenizer"))
-    tokenizer.save(folder)
-    train, validation = (
-        write_split(watched(dataset.documents(split), f"{split} tokens"), tokenizer, folder / f"{split}.bin")
-        for split in ("train", "validation")
+def fill(folder: Path, dataset: Dataset, config: TokenizerConfig) -> None:
+    """Write a split's tokens after the other, and what belongs to them; `prepared.json` comes last."""
+    tokenizer = config.build(
+        lambda split: watched(dataset.documents(split), f"{config.name} tokenizer", dataset.size(split))
     )
-    sidecar = Sidecar(train=train, validation=validation)
-    (folder / SIDECAR).write_text(sidecar.model_dump_json(indent=2) + "\n", encoding="utf-8")
-
-
-def write_split(documents: Iterable[str], tokenizer: Tokenizer, path: Path) -> Counts:
-    """Write the documents' ids to the file, piece by piece, and count them."""
-    tokens = count = text_bytes = 0
-    end = [] if tokenizer.end_of_text is None else [tokenizer.end_of_text]
-    with path.open("wb") as file:
-        for document in documents:
-            for piece in pieces(document):
-                tokens += append(file, tokenizer.encode(piece), tokenizer.vocab_size)
-                text_bytes += len(piece.encode())
-            tokens += append(file, end, tokenizer.vocab_size)
-            count += 1
-    return Counts(tokens=tokens, documents=count, text_bytes=text_bytes)
-
-
-def append(file: BinaryIO, ids: list[int], vocab_size: int) -> int:
-    """Write ids; how many they were."""
-    file.write(np.array(ids, id_type(vocab_size)).tobytes())
-    return len(ids)
+    tokenizer.save(folder)
+    counts = {}
+    for split in SPLITS:
+        limit = dataset.max_tokens if split == "train" else None
+        with bar(f"{split} tokens", dataset.size(split)) as advance:
+            path = folder / f"{split}.bin"
+            counts[split] = token_file.write(path, dataset.documents(split), tokenizer, limit, advance)
+    text = Sidecar(**counts).model_dump_json(indent=2) + "\n"
+    (folder / SIDECAR).write_text(text, encoding="utf-8")
 
 
 def publish(aside: Path, whole: Path) -> None:
@@ -203,4 +149,4 @@ def open_prepared(folder: Path, description: str) -> Prepared:
     )
     train.check_size()
     validation.check_size()
-    return Prepared(description, tokenizer, train, validation if validation.documents else None)
+    return Prepared(description, tokenizer, train, validation if validation.counts.documents else None)

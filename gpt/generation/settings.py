@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from gpt.config import Config, UserError
+from gpt.data.tokenizer import Unknown
 from gpt.device import PrecisionName
 from gpt.generation.sampler import SamplerSettings
 
@@ -23,6 +24,10 @@ class GenerationSettings(SamplerSettings):
 
     stop: str = ""
     """End a text right before this string; empty: never. \\n, \\t and \\\\ are newline, tab and backslash."""
+
+    unknown: Unknown | None = None
+    """What becomes of a character in the prompt that the tokenizer does not know: error refuses it, skip leaves it
+    out, replace puts U+FFFD in its place; null does as the tokenizer was trained to."""
 
     overflow: Overflow = "slide"
     """When the text outgrows the model's context: slide forgets its oldest quarter and goes on, stop ends the

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpt.config import UserError
-from gpt.data.tokenizer import Tokenizer
+from gpt.data.tokenizer import Tokenizer, Unknown
 from gpt.generation.generate import NOTHING, crop, generate
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.stream import TextStream
@@ -44,7 +44,8 @@ class TextGeneration:
         settings: how.
 
     Raises:
-        UserError: an empty prompt and no end-of-text, or with overflow=error one that does not fit.
+        UserError: a prompt with a character that the tokenizer does not know, an empty one and no end-of-text, or
+            with overflow=error one that does not fit.
     """
 
     def __init__(self, model: GPT, tokenizer: Tokenizer, prompts: Sequence[str], settings: GenerationSettings) -> None:
@@ -54,7 +55,7 @@ class TextGeneration:
         """All texts, those of a prompt side by side, in the order of the prompts."""
         self.notices: list[str] = []
         """Sentences to show the user: prompts that had to be cropped."""
-        ids = [encode_prompt(tokenizer, prompt) for prompt in prompts]
+        ids = [encode_prompt(tokenizer, prompt, settings.unknown) for prompt in prompts]
         if settings.overflow != "error":
             ids, self.notices = crop(ids, model.config.context)
         self._steps = generate(model, ids, settings, tokenizer.vocab_size)
@@ -100,11 +101,19 @@ class TextGeneration:
         return text
 
 
-def encode_prompt(tokenizer: Tokenizer, prompt: str) -> list[int]:
-    """The prompt's token ids; for an empty one the end-of-text id, after which a document begins."""
-    ids = tokenizer.encode(prompt)
+def encode_prompt(tokenizer: Tokenizer, prompt: str, unknown: Unknown | None = None) -> list[int]:
+    """The prompt's token ids; for an empty one the end-of-text id, after which a document begins.
+
+    Raises:
+        UserError: a character that the tokenizer does not know, or nothing to start from.
+    """
+    try:
+        ids = tokenizer.encode(prompt, unknown)
+    except UserError as error:
+        raise UserError(f"prompt: {str(error).removeprefix('text: ')}") from None
     if ids:
         return ids
     if tokenizer.end_of_text is None:
-        raise UserError("prompt: it is empty, and this tokenizer has no end-of-text to start from; give a prompt")
+        empty = "nothing that the tokenizer knows is in it" if prompt else "it is empty"
+        raise UserError(f"prompt: {empty}, and this tokenizer has no end-of-text to start from; give a prompt")
     return [tokenizer.end_of_text]

@@ -1,12 +1,15 @@
 """The settings of a training run: what `train.py` takes."""
 
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
 
 from gpt.config import Choice, Config, UserError
+from gpt.data.batches import Batches, evaluation_windows
 from gpt.data.dataset import DatasetConfig
 from gpt.data.tokenizer import TokenizerConfig
+from gpt.data.tokens import Prepared, prepare
 from gpt.device import CompileMode, PrecisionName
 from gpt.model.config import GPTConfig
 from gpt.training.horizon import parse_duration
@@ -50,6 +53,8 @@ class TrainSettings(Config):
     """Parts of batch_size that are computed one after the other; more of them take less memory."""
     eval_every: PositiveInt = 350
     """Updates between two evaluations."""
+    eval_tokens: PositiveInt | None = None
+    """Tokens of the validation split that an evaluation covers, from the first on; null: all of them."""
     save_every: PositiveInt = 350
     """Updates between two checkpoints; the best one and the last are kept."""
     clip: NonNegativeFloat = 1.0
@@ -84,6 +89,27 @@ class TrainSettings(Config):
         if self.budget is not None:
             parse_duration(self.budget)
         return self
+
+    def prepare_data(self, folder: Path) -> Prepared:
+        """The tokens to train on, kept in the folder; nothing is kept of what this run could not use.
+
+        Raises:
+            UserError: the text cannot be read, or `check_data` refuses it.
+            RunError: there is no room for the tokens.
+        """
+        prepared = prepare(self.dataset.build(), self.tokenizer, folder, self.check_data)
+        return prepared.capped(self.eval_tokens)
+
+    def check_data(self, data: Prepared) -> None:
+        """Refuse data that this run could not use.
+
+        Raises:
+            UserError: a split too short for the context, or a vocabulary too large for the model.
+        """
+        context = self.model.for_vocabulary(data.tokenizer.vocab_size).context
+        Batches(data.train, context, self.batch_size, self.seed)
+        if data.validation is not None:
+            evaluation_windows(data.validation, context, self.batch_size)
 
     def for_model(self, model: GPTConfig) -> dict[str, Any]:
         """All settings as plain data, with the model's as it was built."""

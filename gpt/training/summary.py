@@ -18,6 +18,9 @@ from gpt.training.update import Cost
 SAMPLE_TOKENS = 150
 """Length of the sample that is shown at the end."""
 
+PROMPT = 20
+"""Characters of the prompt that is proposed, at most."""
+
 
 def summarize(
     model: GPT,
@@ -76,13 +79,21 @@ def conclude(folder: Path, evaluation: Evaluation | None, model: GPT, data: Prep
     here, script = (nearby(path) for path in (folder, ROOT / "sample.py"))
     print(f"\nA sample:\n\n{(prompt + sample.text).strip()}\n")
     print(f"Run's folder:  {here}")
-    print(f"To write more: python {script} {shlex.quote(f'run={here}')} prompt='The people' max_new_tokens=300")
+    typed = shlex.join([f"run={here}", f"prompt={first_words(data)}"])
+    print(f"To write more: python {script} {typed} max_new_tokens=300")
     if evaluation:
         print(
             f"Validation:    {evaluation.loss:.4f} nats per token (perplexity {evaluation.perplexity:,.1f}), "
             f"{evaluation.bits_per_byte:.4f} bits per byte, over {evaluation.tokens:,} tokens"
         )
     print(f"validation loss {evaluation.loss:.4f}" if evaluation else "validation loss n/a")
+
+
+def first_words(data: Prepared) -> str:
+    """What the training text begins with, so much of its first line as makes a prompt."""
+    text = data.tokenizer.decode(data.train.tokens[:64].tolist())
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= PROMPT else line[:PROMPT].rpartition(" ")[0] or line[:PROMPT]
 
 
 def duration(seconds: float) -> str:

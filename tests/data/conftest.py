@@ -5,21 +5,23 @@ from pathlib import Path
 import pytest
 
 from gpt.config import ROOT
-from gpt.data.dataset import Dataset, Split
+from gpt.data.dataset import Dataset, Document, Split
 
 CORPORA = ROOT.parent / "shared" / "corpora"
 
 
 class Texts(Dataset):
-    """Documents given as lists."""
+    """Documents given as lists of texts; each comes in chunks of `chunk` characters."""
 
     name = "texts"
 
-    def __init__(self, train: list[str], validation: list[str]) -> None:
+    def __init__(self, train: list[str], validation: list[str], chunk: int = 3) -> None:
         self.splits = {"train": train, "validation": validation}
+        self.chunk = chunk
 
-    def documents(self, split: Split) -> Iterator[str]:
-        return iter(self.splits[split])
+    def documents(self, split: Split) -> Iterator[Document]:
+        for text in self.splits[split]:
+            yield (text[i : i + self.chunk] for i in range(0, len(text), self.chunk))
 
     def describe(self) -> str:
         return "texts"

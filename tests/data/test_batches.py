@@ -1,3 +1,7 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -6,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpt.config import UserError
 from gpt.data.batches import IGNORE, Batches, draw, evaluation_windows, permute
-from gpt.data.tokens import Counts, TokenFile
+from gpt.data.token_file import Counts, TokenFile
 
 
 def token_file(path, ids, vocab_size) -> TokenFile:
@@ -227,3 +231,27 @@ def test_evaluation_has_every_token_but_the_first_as_a_target_once(context, extr
     assert inputs[real].tolist() == tokens[:-1].tolist()
     assert (~real).sum() < context
     assert all(1 <= len(inputs) <= batch_size and inputs.dtype == torch.int64 for inputs, _ in batches)
+
+
+LONG_TRAINING = """
+import re, sys
+from pathlib import Path
+from gpt.data.batches import Batches
+from gpt.data.token_file import Counts, TokenFile
+
+tokens = TokenFile(Path(sys.argv[1]), Counts(tokens=100_000_000, documents=1, text_bytes=0), 257)
+batches = Batches(tokens, context=128, batch_size=4, seed=0)
+for step in range(20_000):
+    batches.batch(step)
+    if step in (999, 19_999):
+        print(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text(encoding="utf-8"))[1])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+def test_memory_stays_flat_over_twenty_thousand_batches(tmp_path):
+    with (tmp_path / "train.bin").open("wb") as file:
+        file.truncate(200_000_000)  # a hole: takes no space
+    command = [sys.executable, "-c", LONG_TRAINING, str(tmp_path / "train.bin")]
+    early, late = map(int, subprocess.check_output(command).split())
+    assert late - early < 2000  # kB: 100 bytes for each batch

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpt.config import UserError
+from gpt.config import RunError, UserError
 from gpt.data.dataset.builtin import BuiltinConfig
+from gpt.data.token_file import Counts
 from gpt.data.tokenizer.bpe import BPE, BPEConfig
 from gpt.data.tokenizer.byte import ByteConfig
-from gpt.data.tokens import Counts, TokenFile, id_type, prepare
+from gpt.data.tokens import prepare
 
 BYTE = ByteConfig()
 BPE_300 = BPEConfig(vocab_size=300)
@@ -22,12 +23,8 @@ def test_documents_stand_one_after_the_other_each_with_end_of_text(texts, tmp_pa
     prepared = prepare(texts(["ab", "", "日"], ["z"]), BYTE, tmp_path)
     assert prepared.train.tokens.tolist() == [97, 98, 256, 256, 0xE6, 0x97, 0xA5, 256]
     assert prepared.validation.tokens.tolist() == [122, 256]
-    assert (len(prepared.train), prepared.train.documents, prepared.train.text_bytes) == (8, 3, 5)
-    assert (len(prepared.validation), prepared.validation.documents, prepared.validation.text_bytes) == (
-        2,
-        1,
-        1,
-    )
+    assert prepared.train.counts == Counts(tokens=8, documents=3, text_bytes=5)
+    assert prepared.validation.counts == Counts(tokens=2, documents=1, text_bytes=1)
     assert prepared.train.vocab_size == prepared.tokenizer.vocab_size == 257
 
 
@@ -35,13 +32,13 @@ def test_the_builtin_corpus_comes_back_from_its_tokens(tmp_path):
     dataset = BuiltinConfig(years=[1860, 1870]).build()
     prepared = prepare(dataset, BPEConfig(), tmp_path)
     for split, tokens in (("train", prepared.train), ("validation", prepared.validation)):
-        documents = list(dataset.documents(split))
+        documents = ["".join(document) for document in dataset.documents(split)]
         ends = np.flatnonzero(tokens.tokens == prepared.tokenizer.end_of_text)
-        assert len(ends) == tokens.documents == len(documents)
+        assert len(ends) == tokens.counts.documents == len(documents)
         first = prepared.tokenizer.decode(tokens.tokens[: ends[0]].tolist())
         assert first == documents[0]
         assert prepared.tokenizer.decode(tokens.tokens.tolist()) == "".join(documents)
-        assert prepared.tokenizer.byte_lengths()[tokens.tokens].sum() == tokens.text_bytes
+        assert prepared.tokenizer.byte_lengths()[tokens.tokens].sum() == tokens.counts.text_bytes
 
 
 def test_the_tokenizer_learns_from_train_only(texts, tmp_path):
@@ -57,23 +54,49 @@ def test_tokens_are_mapped_read_only(texts, tmp_path):
         tokens[0] = 1
 
 
-def test_ids_take_two_bytes_as_long_as_they_fit():
-    assert id_type(65_536) == np.uint16
-    assert id_type(65_537) == np.uint32
-
-
-def test_sizes_are_64_bit(tmp_path):
-    path = tmp_path / "train.bin"
-    with path.open("wb") as file:
-        file.truncate(2 * 3_000_000_000)  # a hole: takes no space
-    tokens = TokenFile(path, Counts(tokens=3_000_000_000, documents=1, text_bytes=1), 257)
-    tokens.check_size()
-    assert len(tokens) == len(tokens.tokens) == 3_000_000_000
-    assert tokens.tokens[2_999_999_999] == 0
-
-
 def test_nothing_held_out_is_no_validation(texts, tmp_path):
     assert prepare(texts(["ab"], []), BYTE, tmp_path).validation is None
+
+
+def test_what_the_check_refuses_is_not_kept(texts, tmp_path):
+    dataset, seen = texts(["ab"], ["z"]), []
+
+    def check(prepared):
+        seen.append(prepared.train.tokens.tolist())
+        raise UserError("of no use")
+
+    for expected in ([[97, 98, 256]], [[97, 98, 256]] * 2):
+        with pytest.raises(UserError, match="of no use"):
+            prepare(dataset, BYTE, tmp_path, check)
+        assert seen == expected
+        assert list(tmp_path.iterdir()) == []
+    prepare(dataset, BYTE, tmp_path)
+    with pytest.raises(UserError, match="of no use"):
+        prepare(dataset, BYTE, tmp_path, check)
+    assert len(list(tmp_path.iterdir())) == 1  # made by a call that could use it: that stays
+
+
+def test_training_tokens_are_limited_and_validation_is_not(texts, tmp_path):
+    dataset = texts(["abc", "def"], ["uvwxyz"])
+    whole = prepare(dataset, BYTE, tmp_path)
+    dataset.max_tokens = 6
+    prepared = prepare(dataset, BYTE, tmp_path)
+    assert prepared.train.tokens.tolist() == [97, 98, 99, 256, 100, 101]
+    assert len(prepared.validation) == 7
+    assert len(whole.train) == 8
+    assert whole.train.path != prepared.train.path
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_line(texts, tmp_path, monkeypatch):
+    def full(*_):
+        with open("/dev/full", "wb", buffering=0) as file:  # noqa: PTH123
+            file.write(b"x")
+
+    monkeypatch.setattr("gpt.data.token_file.write", full)
+    with pytest.raises(RunError, match="no room is left for the tokens"):
+        prepare(texts(["ab"], []), BYTE, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_text_at_all_is_no_tokens(texts, tmp_path):
@@ -186,11 +209,11 @@ class Slow(Dataset):
 
     def documents(self, split):
         self.passes += 1
-        for i in range(6 if split == "train" else 0):
-            if self.passes > 2 and i == 3:  # the first two passes are the fingerprint's
+        for i in range(60 if split == "train" else 0):
+            if self.passes > 2 and i == 59:  # the first two passes are the fingerprint's
                 print("in the middle", flush=True)
                 time.sleep(60)
-            yield "some text " * 2000
+            yield ["some text " * 20_000]
 
 prepare(Slow(), ByteConfig(), Path(sys.argv[1]))
 """
@@ -204,9 +227,9 @@ def test_killed_in_the_middle_it_leaves_nothing_that_counts(texts, tmp_path):
     left = list(tmp_path.iterdir())
     assert [path.name.startswith(".preparing-") for path in left] == [True]  # it was at work, and is not whole
     assert any(path.stat().st_size > 0 for path in left[0].rglob("train.bin"))
-    prepared = prepare(texts(["some text " * 2000] * 6, []), BYTE, tmp_path)
-    assert len(prepared.train) == 6 * 20_001
-    assert prepared.train.path.parent.parent == tmp_path
+    prepared = prepare(texts(["some text " * 20_000] * 60, [], chunk=100_000), BYTE, tmp_path)
+    assert len(prepared.train) == 60 * 200_001
+    assert list(tmp_path.iterdir()) == [prepared.train.path.parent]  # and what was left has been cleared away
 
 
 def test_several_processes_at_once_all_end_well(tmp_path):
@@ -244,10 +267,11 @@ from gpt.data.tokenizer.bpe import BPEConfig
 from gpt.data.tokens import prepare
 assert locale.getpreferredencoding(False) != "UTF-8"
 dataset = BuiltinConfig(years=[1998, 2002]).build()
-assert any(not text.isascii() for text in dataset.documents("train"))
+assert any(not chunk.isascii() for text in dataset.documents("train") for chunk in text)
 for _ in range(2):
     prepared = prepare(dataset, BPEConfig(vocab_size=400), Path(sys.argv[1]))
-assert prepared.tokenizer.decode(prepared.train.tokens) == "".join(dataset.documents("train"))
+texts = ["".join(document) for document in dataset.documents("train")]
+assert prepared.tokenizer.decode(prepared.train.tokens) == "".join(texts)
 """
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=True)
@@ -266,7 +290,8 @@ class Long(Dataset):
     name = "texts"
 
     def documents(self, split):
-        return ("0123456789" * 100_000 for _ in range(int(sys.argv[2]) if split == "train" else 0))
+        if split == "train":
+            yield ("0123456789" * 100_000 for _ in range(int(sys.argv[2])))
 
     def describe(self):
         return "digits"

@@ -8,7 +8,7 @@ from gpt.generation.settings import SampleSettings
 
 NAMES = {
     *("run", "prompt", "prompts", "max_new_tokens", "num_samples", "temperature", "top_k", "top_p", "min_p"),
-    *("repetition_penalty", "stop", "overflow", "seed", "stream", "device", "precision", "debug"),
+    *("repetition_penalty", "stop", "unknown", "overflow", "seed", "stream", "device", "precision", "debug"),
 }
 
 
@@ -64,6 +64,7 @@ def test_a_folder_is_no_file_of_prompts():
         ({"max_new_tokens": 0}, "greater than or equal to 1, got 0"),
         ({"num_samples": 0}, "num_samples"),
         ({"overflow": "wrap"}, "'stop', 'slide' or 'error', got 'wrap'"),
+        ({"unknown": "drop"}, "unknown: expected 'error', 'skip' or 'replace', got 'drop'"),
         ({"precision": "int8"}, "precision"),
         ({"temprature": 1.0}, "temprature: there is no such setting; did you mean temperature?"),
     ],

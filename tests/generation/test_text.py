@@ -4,8 +4,9 @@ import torch
 from gpt.config import UserError, parse
 from gpt.data.batches import IGNORE
 from gpt.data.tokenizer.byte import Byte
+from gpt.data.tokenizer.char import CharConfig
 from gpt.generation.settings import GenerationSettings
-from gpt.generation.text import TextGeneration
+from gpt.generation.text import TextGeneration, encode_prompt
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 
@@ -59,6 +60,46 @@ def test_an_empty_prompt_without_end_of_text_is_refused(model):
         write(model, ["x", ""], tokenizer)
     [sample] = write(model, ["は"], tokenizer, max_new_tokens=19).run()
     assert (sample.text, sample.ending) == (TEXT[1:], "length")
+
+
+def characters(*documents, **settings):
+    return CharConfig(**settings).build(lambda split: ([text] for text in documents))
+
+
+def test_an_unknown_character_in_a_prompt_is_one_line_with_the_choices(model):
+    with pytest.raises(UserError) as error:
+        write(model, ["ab", "ba é"], characters("ab "))
+    assert str(error.value).startswith("prompt: 'é' (U+00E9 LATIN SMALL LETTER E WITH ACUTE) at character 3 is none of")
+    assert "unknown=skip" in str(error.value)
+    assert "unknown=replace" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_becomes_of_unknown_characters_in_a_prompt():
+    tokenizer = characters("ab", unknown="replace")
+    assert encode_prompt(tokenizer, "aéb") == [0, 2, 1]
+    assert encode_prompt(tokenizer, "aéb", "skip") == [0, 1]
+    with pytest.raises(UserError, match="^prompt: 'é'"):
+        encode_prompt(tokenizer, "aéb", "error")
+
+
+def test_the_setting_reaches_the_prompt(model):
+    tokenizer = characters("ab", "c")
+    texts = write(model, ["aéb"], tokenizer, unknown="skip", max_new_tokens=1, overflow="stop")
+    assert texts.samples[0].prompt == "aéb"
+    with pytest.raises(UserError, match="^prompt: 'é'"):
+        write(model, ["aéb"], tokenizer)
+
+
+def test_a_prompt_of_nothing_but_unknown_characters(model):
+    assert encode_prompt(characters("ab", "c"), "é", "skip") == [3]  # begins a document
+    with pytest.raises(UserError, match="^prompt: nothing that the tokenizer knows is in it, and .* give a prompt$"):
+        encode_prompt(characters("ab"), "é", "skip")
+
+
+def test_half_of_a_surrogate_pair_in_a_prompt_is_refused():
+    with pytest.raises(UserError, match=r"^prompt: U\+DC80 at character 1 is half of a surrogate pair"):
+        encode_prompt(Byte(), "a\udc80")
 
 
 @pytest.mark.parametrize("stop", ["🚀", "🚀\r\nT", "、🚀", "END", " "])

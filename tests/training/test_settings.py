@@ -37,3 +37,37 @@ def test_what_is_stored_is_the_model_as_it_was_built():
     assert parse(GPTConfig, stored["model"], "model") == chosen.model.for_vocabulary(257)
     assert {**stored, "model": None} == {**chosen.model_dump(), "model": None}
     assert stored["seed"] == 7
+
+
+def folder_of(tmp_path, train: str, validation: str):
+    (tmp_path / "train.txt").write_text(train)
+    (tmp_path / "validation.txt").write_text(validation)
+    where = {"path": str(tmp_path / "train.txt"), "validation_path": str(tmp_path / "validation.txt")}
+    return {"dataset": {"name": "text", **where}, "model": {"context": 8, "d_model": 8, "n_head": 2}}
+
+
+def test_data_are_prepared_and_evaluations_can_be_capped(tmp_path):
+    given = folder_of(tmp_path, "a" * 100, "b" * 50)
+    data = settings(**given).prepare_data(tmp_path / "data")
+    assert (len(data.train), len(data.validation)) == (101, 51)
+    data = settings(**given, eval_tokens=20).prepare_data(tmp_path / "data")
+    assert (len(data.train), len(data.validation)) == (101, 20)
+    assert data.description.endswith("; evaluations cover the first 20 of 51 validation tokens")
+    assert len(settings(**given, eval_tokens=51).prepare_data(tmp_path / "data").validation) == 51
+    assert len(list((tmp_path / "data").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "train, validation, more, message",
+    [
+        ("a" * 14, "b" * 50, {}, "model.context=8: the train split has 15 tokens, where 16 are needed"),
+        ("a" * 100, "b" * 7, {}, "model.context=8: the validation split has 8 tokens, where 9 are needed"),
+        ("a" * 100, "b" * 50, {"vocab_size": 256}, "model.vocab_size: 256 is less than the tokenizer's 257"),
+    ],
+)
+def test_nothing_is_kept_of_data_that_the_run_cannot_use(train, validation, more, message, tmp_path):
+    given = folder_of(tmp_path, train, validation)
+    given["model"] |= more
+    with pytest.raises(UserError, match=message):
+        settings(**given).prepare_data(tmp_path / "data")
+    assert list((tmp_path / "data").iterdir()) == []

@@ -8,8 +8,9 @@ import torch
 
 from gpt.config import ROOT
 from gpt.data.batches import Batches
+from gpt.data.token_file import Counts, TokenFile
 from gpt.data.tokenizer.byte import ByteConfig
-from gpt.data.tokens import Counts, Prepared, TokenFile
+from gpt.data.tokens import Prepared
 from gpt.device import Precision
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
@@ -17,7 +18,7 @@ from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.training.evaluation import Evaluation
 from gpt.training.horizon import Horizon
-from gpt.training.summary import conclude, summarize
+from gpt.training.summary import conclude, first_words, summarize
 from gpt.training.update import Cost
 
 TOKENIZER = ByteConfig().build(lambda: iter(()))
@@ -36,6 +37,28 @@ def split(tokens):
 
 def data(validation):
     return Prepared("some texts", TOKENIZER, split(1010), split(validation) if validation else None)
+
+
+def written(folder, text, tokenizer=TOKENIZER):
+    """Prepared tokens that are there: those of the text, each a byte."""
+    (folder / "train.bin").write_bytes(np.frombuffer(text, np.uint8).astype("<u2").tobytes())
+    counts = Counts(tokens=len(text), documents=1, text_bytes=len(text))
+    return Prepared("some texts", tokenizer, TokenFile(folder / "train.bin", counts, 257), None)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("First Citizen:\nBefore", "First Citizen:"),
+        ("\n \r\n  a line of several words", "a line of several"),  # 20 characters at most, and no half words
+        ("a line of exactly 20", "a line of exactly 20"),
+        ("吾輩は猫である。名前はまだ無い。どこで生れたか", "吾輩は猫である。名前はまだ無い。どこで生"),
+        ("x" * 100, "x" * 20),
+        (" \n\n", ""),
+    ],
+)
+def test_the_first_words_make_a_prompt(text, words, tmp_path):
+    assert first_words(written(tmp_path, text.encode())) == words
 
 
 def lines(model, horizon, validation=2000):
@@ -73,25 +96,24 @@ def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "my run"
     folder.mkdir()
-    conclude(folder, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, data(2000))
+    ours = written(tmp_path, b"\r\n\n The army of the United States\n")
+    conclude(folder, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, ours)
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == "validation loss 2.0000"
     assert out[-2].split(maxsplit=1)[1] == (
         "2.0000 nats per token (perplexity 7.4), 1.2500 bits per byte, over 12,345 tokens"
     )
-    assert f"python {ROOT / 'sample.py'} 'run=my run' " in out[-3]
+    assert out[-3].endswith(f"python {ROOT / 'sample.py'} 'run=my run' 'prompt=The army of the' max_new_tokens=300")
     assert out[-4].split(maxsplit=2)[2] == "my run"
-    conclude(folder, None, model, data(2000))
+    conclude(folder, None, model, ours)
     assert capsys.readouterr().out.splitlines()[-1] == "validation loss n/a"
 
 
 def test_without_an_end_of_text_the_sample_goes_on_from_the_training_text(model, tmp_path, capsys):
     tokenizer = ByteConfig().build(lambda: iter(()))
     tokenizer.end_of_text = None
-    (tmp_path / "train.bin").write_bytes(np.frombuffer(b"The people of", np.uint8).astype("<u2").tobytes())
-    train = TokenFile(tmp_path / "train.bin", Counts(tokens=13, documents=1, text_bytes=13), 257)
-    conclude(tmp_path, None, model, Prepared("some texts", tokenizer, train, None))
+    conclude(tmp_path, None, model, written(tmp_path, b"The people of", tokenizer))
     out = capsys.readouterr().out
-    written = TextGeneration(model, tokenizer, ["The peop"], GenerationSettings(max_new_tokens=150)).run()[0].text
-    assert f"A sample:\n\n{('The peop' + written).strip()}\n" in out, "prompt and text join as they are"
+    text = TextGeneration(model, tokenizer, ["The peop"], GenerationSettings(max_new_tokens=150)).run()[0].text
+    assert f"A sample:\n\n{('The peop' + text).strip()}\n" in out, "prompt and text join as they are"
     assert out.splitlines()[-1] == "validation loss n/a"

@@ -1,7 +1,7 @@
 """Where text comes from: the contract of a dataset variant."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Literal
 
 from gpt.config import Variant
@@ -9,6 +9,10 @@ from gpt.config import Variant
 Split = Literal["train", "validation"]
 
 SPLITS: tuple[Split, ...] = ("train", "validation")
+
+Document = Iterable[str]
+"""A document's text, in chunks whose bounds mean nothing: it may be far larger than memory. It is read once, before
+the next document is asked for."""
 
 
 class DatasetConfig(Variant):
@@ -29,21 +33,39 @@ class Dataset:
     name: ClassVar[str]
     """The variant's name, for people: the name of prepared tokens begins with it."""
 
-    def documents(self, split: Split) -> Iterator[str]:
-        """The split's documents, one at a time and always in the same order; may be called again."""
+    max_tokens: int | None = None
+    """Training ends after so many tokens, within a document if need be; the rest is not read."""
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The split's documents, one at a time and always in the same order; may be called again.
+
+        Raises:
+            UserError: while reading, for text that cannot be read or is not what the settings say.
+        """
         raise NotImplementedError
 
     def describe(self) -> str:
         """One line for the console: what the text is and how much of it there is."""
         raise NotImplementedError
 
+    def size(self, split: Split) -> int | None:
+        """About how many bytes the split's text has, so that a bar can say how long it takes; None: not known."""
+        return None
+
     def fingerprint(self) -> str:
-        """A hash, in hex, of every document of both splits: another text has another one."""
+        """A hash, in hex, that changes with any change of a document, here of all their text.
+
+        Raises:
+            UserError: as `documents`.
+        """
         digest = hashlib.sha256()
         for split in SPLITS:
             for document in self.documents(split):
-                text = document.encode()
-                # The length in front keeps "ab", "c" apart from "a", "bc".
-                digest.update(f"{split} {len(text)}\n".encode())
-                digest.update(text)
+                length = 0
+                for chunk in document:
+                    text = chunk.encode()
+                    digest.update(text)
+                    length += len(text)
+                # The length, in a place of fixed size behind the text, keeps "ab", "c" apart from "a", "bc".
+                digest.update(length.to_bytes(8, "little") + split.encode()[:1])
         return digest.hexdigest()

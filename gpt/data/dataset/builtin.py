@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from gpt.config import UserError
-from gpt.data.dataset import Dataset, DatasetConfig, Split
+from gpt.data.dataset import Dataset, DatasetConfig, Document, Split
 
 
 class BuiltinConfig(DatasetConfig):
@@ -80,11 +80,18 @@ class Builtin(Dataset):
         self.files = files
         self.validation_every = validation_every
 
-    def documents(self, split: Split) -> Iterator[str]:
-        """The addresses of a split."""
-        for index, path in enumerate(self.files):
-            if self.held_out(index) == (split == "validation"):
-                yield path.read_bytes().decode("utf-8")
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The addresses of a split, each one chunk."""
+        for path in self.files_of(split):
+            yield [path.read_bytes().decode("utf-8")]
+
+    def size(self, split: Split) -> int:
+        """The size of the files."""
+        return sum(path.stat().st_size for path in self.files_of(split))
+
+    def files_of(self, split: Split) -> list[Path]:
+        """The files of a split."""
+        return [path for index, path in enumerate(self.files) if self.held_out(index) == (split == "validation")]
 
     def held_out(self, index: int) -> bool:
         """Whether file `index` belongs to the validation split."""
@@ -93,10 +100,9 @@ class Builtin(Dataset):
 
     def describe(self) -> str:
         """Number, years, size and splits."""
-        held_out = sum(map(self.held_out, range(len(self.files))))
-        size = sum(path.stat().st_size for path in self.files)
+        size = self.size("train") + self.size("validation")
         years = f"{self.files[0].name[:4]}-{self.files[-1].name[:4]}"
         return (
             f"{len(self.files)} US presidential addresses of {years}, {size / 1e6:.1f} MB; "
-            f"{held_out} of them held out for validation"
+            f"{len(self.files_of('validation'))} of them held out for validation"
         )

@@ -7,11 +7,13 @@ alone.
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from gpt.config import UserError, Variant, variant_class, variant_names
+from gpt.data.dataset import Document, Split
+from gpt.data.pieces import pieces
 from gpt.files import read_json
 
 FILE = "vocabulary.json"
@@ -20,17 +22,26 @@ FILE = "vocabulary.json"
 VERSION = 1
 """Of the file's format; a file of another version is refused."""
 
+Documents = Callable[[Split], Iterator[Document]]
+"""Starts reading a split's documents from the first; may be called again."""
+
+Unknown = Literal["error", "skip", "replace"]
+"""What becomes of a character that a tokenizer does not know: refused, left out, or U+FFFD in its place."""
+
 
 class TokenizerConfig(Variant):
     """A tokenizer variant's configuration."""
 
-    def build(self, documents: Callable[[], Iterator[str]]) -> "Tokenizer":
-        """The tokenizer, learned from the training documents where the variant learns.
+    def build(self, documents: Documents) -> "Tokenizer":
+        """The tokenizer, learned from the documents where the variant learns.
 
         The same configuration and documents give the same tokenizer.
 
         Args:
-            documents: starts reading the training documents from the first; may be called again.
+            documents: of the text that it is made for.
+
+        Raises:
+            UserError: what it needs is not there.
         """
         raise NotImplementedError
 
@@ -55,6 +66,10 @@ class Tokenizer:
     name: ClassVar[str]
     """The variant's name."""
 
+    pattern: str | None = None
+    """The regular expression that splits text into words, which no token crosses; None where text may be cut
+    anywhere."""
+
     def __init__(self, tokens: Sequence[bytes], end_of_text: int | None) -> None:
         self.tokens = tokens
         self.end_of_text = end_of_text
@@ -64,11 +79,24 @@ class Tokenizer:
         """Number of ids, end-of-text included."""
         return len(self.tokens)
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, unknown: Unknown | None = None) -> list[int]:
         """The ids of a text; the text of a special token, such as <|endoftext|>, is text like any other.
 
+        Args:
+            text: of any length.
+            unknown: what becomes of a character that the tokenizer does not know; None: as it was configured.
+
         Raises:
-            UserError: the text holds half of a surrogate pair, which is no character.
+            UserError: an unknown character, or half of a surrogate pair, which is no character.
+        """
+        utf8(text)  # here, so that the place which an error names is one in the whole text
+        parts = [text] if self.pattern is None else pieces([text], self.pattern)
+        return [i for part in parts for i in self.encode_piece(part, unknown).tolist()]
+
+    def encode_piece(self, text: str, unknown: Unknown | None = None) -> np.ndarray:
+        """The ids of a piece of text as `pieces` cuts it, in an array of unsigned integers; else as `encode`.
+
+        Several threads may do so at once.
         """
         raise NotImplementedError
 
@@ -131,10 +159,19 @@ def utf8(text: str) -> bytes:
     """The text's bytes.
 
     Raises:
+        UserError: as `encoded`.
+    """
+    return encoded(text, "utf-8")
+
+
+def encoded(text: str, encoding: str) -> bytes:
+    """The text in one of Unicode's encodings.
+
+    Raises:
         UserError: it holds half of a surrogate pair; such strings come from bytes that are no UTF-8.
     """
     try:
-        return text.encode("utf-8")
+        return text.encode(encoding)
     except UnicodeEncodeError as error:
         wrong = f"U+{ord(text[error.start]):04X} at character {error.start}"
         raise UserError(f"text: {wrong} is half of a surrogate pair and no character; remove it") from None

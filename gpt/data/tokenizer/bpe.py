@@ -7,28 +7,21 @@ order: a token is learned from one pair only, so "merge the pair whose union was
 rule as "apply the first learned merge".
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
-import tiktoken
 from pydantic import Field
 from tokenizers import Regex, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Learner
 
+from gpt.data.dataset import Document
+from gpt.data.encoding import PATTERNS, Encoding, from_printable, saved_pattern, saved_tokens, to_printable
 from gpt.data.pieces import pieces
-from gpt.data.tokenizer import Tokenizer, TokenizerConfig, utf8
+from gpt.data.tokenizer import Documents, TokenizerConfig, utf8
 
-PATTERNS = {
-    "gpt2": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    "modern": (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{M}\p{N}]?[\p{L}\p{M}]+|\p{N}{1,3}"
-        r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    ),
-}
-"""How text is split into words, by name. `gpt2`: contractions, letters, digits and the rest, each with a
-space before it. `modern`, after cl100k (GPT-4) and Qwen: contractions in capitals too, at most three digits
-to a word, a mark before a word ("(that", "\\tx") goes with it, line ends with what stands before them; and
-combining marks count as letters, without which the words of Hindi, Thai or decomposed Korean fall apart."""
+PIECE = 1 << 10
+"""Characters of a piece that is learned from, at least: learning takes time that is quadratic in the longest word, and
+no token worth having is longer than such a piece."""
 
 
 class BPEConfig(TokenizerConfig):
@@ -40,22 +33,31 @@ class BPEConfig(TokenizerConfig):
     text is too short to learn so many from."""
     pattern: Literal["gpt2", "modern"] = "modern"
     """How text is split into words, across which no token reaches."""
+    learn_from: int = Field(default=100_000_000, ge=1)
+    """Bytes of training text to learn from, the first ones: they bound the memory and time that learning takes."""
 
-    def build(self, documents: Callable[[], Iterator[str]]) -> "BPE":
+    def build(self, documents: Documents) -> "BPE":
         """The tokenizer, learned from the documents."""
-        return BPE(learn(documents(), self.vocab_size - 1, PATTERNS[self.pattern]), self.pattern)
+        pattern = PATTERNS[self.pattern]
+        text = beginning(documents("train"), pattern, self.learn_from)
+        return BPE([*learn(text, self.vocab_size - 1, pattern), b""], self.pattern)
 
     @classmethod
     def restore(cls, saved: dict[str, Any]) -> "BPE":
         """The tokenizer whose tokens these are."""
         if saved.keys() != {"pattern", "tokens"}:
             raise ValueError("the keys pattern and tokens are expected, and no others")
-        pattern, tokens = saved["pattern"], saved["tokens"]
-        if not isinstance(pattern, str) or pattern not in PATTERNS:
-            raise ValueError(f"unknown pattern {pattern!r:.40}")
-        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-            raise ValueError("tokens must be a list of strings")
-        return BPE([from_printable(token) for token in tokens], pattern)
+        return BPE([*saved_tokens(saved), b""], saved_pattern(saved))
+
+
+def beginning(documents: Iterable[Document], pattern: str, limit: int) -> Iterator[str]:
+    """The documents' text in short pieces, until they have `limit` bytes or more."""
+    for document in documents:
+        for piece in pieces(document, pattern, PIECE):
+            yield piece
+            limit -= len(utf8(piece))
+            if limit <= 0:
+                return
 
 
 def learner(pattern: str) -> Learner:
@@ -70,7 +72,7 @@ def learner(pattern: str) -> Learner:
     return learner
 
 
-def learn(documents: Iterable[str], size: int, pattern: str) -> list[bytes]:
+def learn(texts: Iterable[str], size: int, pattern: str) -> list[bytes]:
     """At most `size` tokens, the 256 bytes first, then in the order in which they were learned."""
     library = learner(pattern)
     trainer = trainers.BpeTrainer(
@@ -80,16 +82,16 @@ def learn(documents: Iterable[str], size: int, pattern: str) -> list[bytes]:
         special_tokens=[],
         show_progress=False,
     )
-    library.train_from_iterator((piece for document in documents for piece in pieces(document)), trainer)
+    library.train_from_iterator(texts, trainer)
     vocabulary = library.get_vocab()
     return [from_printable(token) for token in sorted(vocabulary, key=vocabulary.__getitem__)]
 
 
-class BPE(Tokenizer):
+class BPE(Encoding):
     """Tokens in the order in which they were learned, <|endoftext|> after them.
 
     Args:
-        tokens: distinct, the 256 single bytes among them.
+        tokens: distinct, the 256 single bytes among them; the last one, and no other, is empty.
         pattern: a name in `PATTERNS`.
 
     Raises:
@@ -99,55 +101,10 @@ class BPE(Tokenizer):
     name: ClassVar[str] = "bpe"
 
     def __init__(self, tokens: list[bytes], pattern: str) -> None:
-        ranks = {token: rank for rank, token in enumerate(tokens)}
-        if len(ranks) != len(tokens):
-            raise ValueError("a token stands twice among the tokens")
-        if b"" in ranks or not all(bytes([byte]) in ranks for byte in range(256)):
-            raise ValueError("the 256 bytes must be among the tokens, and no empty one")
-        super().__init__([*tokens, b""], end_of_text=len(tokens))
-        self.pattern = pattern
-        # tiktoken needs no entry for end-of-text: text is never encoded to it, and decoding is ours.
-        self._encoding = tiktoken.Encoding(
-            self.name, pat_str=PATTERNS[pattern], mergeable_ranks=ranks, special_tokens={}
-        )
-
-    def encode(self, text: str) -> list[int]:
-        """The ids that merging in the order of learning gives."""
-        utf8(text)  # tiktoken would silently put U+FFFD in the place of what is no character
-        return [i for piece in pieces(text) for i in self._encoding.encode_ordinary(piece)]
+        if tokens.index(b"") != len(tokens) - 1:
+            raise ValueError("there is an empty token")
+        super().__init__(tokens, pattern, end_of_text=len(tokens) - 1)
 
     def saved(self) -> dict[str, Any]:
         """The pattern's name, and the tokens in GPT-2's printable form (Ġ is a space)."""
-        return {"pattern": self.pattern, "tokens": [to_printable(token) for token in self.tokens[:-1]]}
-
-
-def printable_bytes() -> dict[int, str]:
-    """GPT-2's printable character for each byte: its own, or where that is blank, the next from U+0100 on."""
-    shown = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    blank = [byte for byte in range(256) if byte not in shown]
-    return {byte: chr(byte) for byte in shown} | {byte: chr(256 + i) for i, byte in enumerate(blank)}
-
-
-PRINTABLE = printable_bytes()
-BYTES = {character: byte for byte, character in PRINTABLE.items()}
-
-
-def to_printable(token: bytes) -> str:
-    """A token as a printable string.
-
-    >>> to_printable(b" the"), to_printable("é".encode())
-    ('Ġthe', 'Ã©')
-    """
-    return "".join(PRINTABLE[byte] for byte in token)
-
-
-def from_printable(token: str) -> bytes:
-    """The token that `to_printable` wrote so.
-
-    Raises:
-        ValueError: a character that it never writes.
-    """
-    unknown = set(token) - BYTES.keys()
-    if unknown:
-        raise ValueError(f"{min(unknown)!r} stands for no byte")
-    return bytes(BYTES[character] for character in token)
+        return {"pattern": self.pattern_name, "tokens": [to_printable(token) for token in self.tokens[:-1]]}

@@ -1,9 +1,10 @@
 """Bytes: id i is byte i, and end-of-text is 256. Nothing is learned, and no text is unknown."""
 
-from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal
 
-from gpt.data.tokenizer import Tokenizer, TokenizerConfig, utf8
+import numpy as np
+
+from gpt.data.tokenizer import Documents, Tokenizer, TokenizerConfig, Unknown, utf8
 
 
 class ByteConfig(TokenizerConfig):
@@ -11,7 +12,7 @@ class ByteConfig(TokenizerConfig):
 
     name: Literal["byte"] = "byte"
 
-    def build(self, documents: Callable[[], Iterator[str]]) -> "Byte":
+    def build(self, documents: Documents) -> "Byte":
         """The tokenizer."""
         return Byte()
 
@@ -31,13 +32,13 @@ class Byte(Tokenizer):
     def __init__(self) -> None:
         super().__init__([bytes([i]) for i in range(256)] + [b""], end_of_text=256)
 
-    def encode(self, text: str) -> list[int]:
-        """The bytes.
+    def encode_piece(self, text: str, unknown: Unknown | None = None) -> np.ndarray:
+        """The bytes, uint8.
 
-        >>> Byte().encode("aé")
+        >>> Byte().encode_piece("aé").tolist()
         [97, 195, 169]
         """
-        return list(utf8(text))
+        return np.frombuffer(utf8(text), np.uint8)
 
     def saved(self) -> dict[str, Any]:
         """Nothing but the name."""

@@ -15,17 +15,19 @@ def build(**settings):
     return DATASET.validate({"name": "builtin", **settings}).build()
 
 
+def read(dataset, split) -> list[str]:
+    return ["".join(document) for document in dataset.documents(split)]
+
+
 def everything(dataset) -> list[str]:
-    return [*dataset.documents("train"), *dataset.documents("validation")]
+    return read(dataset, "train") + read(dataset, "validation")
 
 
 def test_the_default_is_112_addresses_of_1790_to_1900():
     dataset = build()
     assert len(everything(dataset)) == 112
     assert sum(len(text.encode()) for text in everything(dataset)) == 5_889_694
-    assert next(dataset.documents("train")).startswith(
-        "Fellow-Citizens of the Senate and House of Representatives:\n\n"
-    )
+    assert read(dataset, "train")[0].startswith("Fellow-Citizens of the Senate and House of Representatives:\n\n")
     assert dataset.describe() == (
         "112 US presidential addresses of 1790-1900, 5.9 MB; 7 of them held out for validation"
     )
@@ -38,10 +40,16 @@ def test_all_years_are_249_addresses():
 def test_every_sixteenth_is_held_out_from_the_ninth_on():
     dataset = build()
     files = [path.read_text(encoding="utf-8") for path in dataset.files]
-    assert list(dataset.documents("validation")) == files[8::16]
-    assert list(dataset.documents("train")) == [text for i, text in enumerate(files) if i % 16 != 8]
-    share = sum(map(len, dataset.documents("validation"))) / sum(map(len, files))
+    assert read(dataset, "validation") == files[8::16]
+    assert read(dataset, "train") == [text for i, text in enumerate(files) if i % 16 != 8]
+    share = sum(map(len, read(dataset, "validation"))) / sum(map(len, files))
     assert 0.05 < share < 0.08
+
+
+def test_the_size_is_that_of_the_text():
+    dataset = build()
+    assert dataset.size("train") + dataset.size("validation") == 5_889_694
+    assert dataset.size("validation") == sum(len(text.encode()) for text in read(dataset, "validation"))
 
 
 def test_the_order_is_that_of_the_dates():
@@ -51,13 +59,13 @@ def test_the_order_is_that_of_the_dates():
 
 def test_nothing_is_held_out_where_0_is_asked_for():
     dataset = build(validation_every=0)
-    assert list(dataset.documents("validation")) == []
-    assert len(list(dataset.documents("train"))) == 112
+    assert read(dataset, "validation") == []
+    assert len(read(dataset, "train")) == 112
 
 
 def test_documents_can_be_read_again():
     dataset = build(years=[1862, 1864])
-    assert list(dataset.documents("train")) == list(dataset.documents("train"))
+    assert read(dataset, "train") == read(dataset, "train")
 
 
 def test_the_fingerprint_is_that_of_text_and_split():

@@ -5,17 +5,18 @@ from tokenizers import pre_tokenizers, trainers
 
 from gpt.config import Choice, UserError
 from gpt.data.dataset.builtin import BuiltinConfig
-from gpt.data.tokenizer.bpe import BPE, BYTES, PATTERNS, PRINTABLE, BPEConfig, learner, to_printable
+from gpt.data.encoding import PATTERNS, from_printable, to_printable
+from gpt.data.tokenizer.bpe import BPE, BPEConfig, learner
 
 
 def build(documents, **settings) -> BPE:
     config = Choice("gpt.data.tokenizer", "tokenizer").validate({"name": "bpe", **settings})
-    return config.build(lambda: iter(documents))
+    return config.build(lambda split: ([text] for text in documents if split == "train"))
 
 
 @functools.cache
 def addresses() -> tuple[str, ...]:
-    return tuple(BuiltinConfig(years=[1860, 1870]).build().documents("train"))
+    return tuple("".join(address) for address in BuiltinConfig(years=[1860, 1870]).build().documents("train"))
 
 
 def library(documents, size, pattern):
@@ -53,6 +54,12 @@ def test_the_vocabulary_is_as_large_as_asked_and_end_of_text_is_its_last():
     assert (tokenizer.vocab_size, tokenizer.end_of_text) == (300, 299)
 
 
+@pytest.mark.parametrize("size", [0, -1])
+def test_it_must_learn_from_something(size):
+    with pytest.raises(UserError, match=r"^tokenizer.learn_from: .* greater than or equal to 1"):
+        build([], learn_from=size)
+
+
 @pytest.mark.parametrize("size", [256, 0, -5, 10**9])
 def test_sizes_that_cannot_be_are_refused(size):
     with pytest.raises(UserError, match=r"^tokenizer.vocab_size: .* (greater|less) than or equal to"):
@@ -64,7 +71,7 @@ def test_an_unknown_pattern_is_refused():
         build([], pattern="gpt3")
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", ["gpt2", "modern"])
 def test_ids_are_those_of_the_library_that_learned_them(pattern, corpora):
     documents = [*addresses(), corpora["wagahaiwa_nekodearu.txt"][:100_000], corpora["blns.txt"]]
     ours, theirs = build(documents, pattern=pattern), library(documents, 2047, pattern)
@@ -77,7 +84,7 @@ def test_ids_are_those_of_the_library_that_learned_them(pattern, corpora):
 def test_patterns_split_as_they_say():
     def split(text, pattern):
         found = learner(PATTERNS[pattern]).pre_tokenizer.pre_tokenize_str(text)
-        return [bytes(BYTES[c] for c in word).decode() for word, _ in found]
+        return [from_printable(word).decode() for word, _ in found]
 
     text = "(that) don't DON'T  12345\n\nहिन्दी"
     assert split(text, "gpt2") == [
@@ -89,16 +96,26 @@ def test_patterns_split_as_they_say():
     ]  # fmt: skip
 
 
-def test_the_printable_form_is_the_one_of_gpt2():
-    assert sorted(PRINTABLE) == list(range(256))
-    assert len(BYTES) == 256
-    assert to_printable(b" the\n\x00\x7f\xa0\xad\xff") == "ĠtheĊĀġłŃÿ"
-    assert set(BYTES) == set(pre_tokenizers.ByteLevel.alphabet())
+@pytest.mark.parametrize("size, learned", [(1, [b"ab"]), (4, [b"ab"]), (5, [b"ab", b"cd"]), (8, [b"ab", b"cd"])])
+def test_no_more_is_read_than_it_learns_from(size, learned):
+    def documents(split):
+        assert split == "train"
+        yield ["ab", "ab"]
+        yield iter(["cd", "cd"])
+        raise AssertionError("there was enough")
+
+    assert BPEConfig(learn_from=size).build(documents).tokens[256:-1] == learned
+
+
+def test_what_it_learns_from_ends_with_a_piece():
+    text = "ab, " * 300 + "cd, " * 400  # the pieces end at 1,026, 2,050, ...
+    assert b"cd" not in build([text], learn_from=1026, pattern="gpt2").tokens
+    assert b"cd" in build([text], learn_from=1027, pattern="gpt2").tokens
 
 
 def test_an_error_while_reading_comes_through_the_library():
-    def documents():
-        yield "some text"
+    def documents(split):
+        yield ["some text"]
         raise UserError("the file is gone")
 
     with pytest.raises(UserError, match="the file is gone"):

@@ -1,0 +1,51 @@
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from gpt.files import AT_WORK, workshop
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from gpt.files import workshop
+
+with workshop(Path(sys.argv[1]), ".making-") as folder:
+    (folder / "half").write_text("half")
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_workshop_is_gone_when_its_work_is_done(tmp_path):
+    with workshop(tmp_path, ".making-") as folder:
+        (folder / "file").write_text("x")
+        assert folder.parent == tmp_path
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_workshop_is_gone_after_an_error(tmp_path):
+    with pytest.raises(KeyError), workshop(tmp_path, ".making-"):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs file locks of Unix and SIGKILL")
+def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(tmp_path):
+    other = tmp_path / ".making-by-hand"  # holds no mark, so nobody can tell: it stays
+    other.mkdir()
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+        abandoned = process.stdout.readline().strip()
+        assert abandoned
+        with workshop(tmp_path, ".making-") as ours:
+            assert sorted(map(str, tmp_path.iterdir())) == sorted([abandoned, str(ours), str(other)])
+            assert (ours / AT_WORK).exists()
+        process.send_signal(signal.SIGKILL)
+    assert os.path.exists(abandoned)  # noqa: PTH110
+    with workshop(tmp_path, ".other-"):
+        assert os.path.exists(abandoned)  # noqa: PTH110
+    with workshop(tmp_path, ".making-"):
+        assert not os.path.exists(abandoned)  # noqa: PTH110
+    assert list(tmp_path.iterdir()) == [other]
