@@ -64,10 +64,7 @@ def choose_precision(name: PrecisionName, device: torch.device) -> Precision:
     """
     if name not in ("auto", *DTYPES):
         raise UserError(f"precision: {name!r} is none of auto, {', '.join(DTYPES)}")
-    has_bf16 = {
-        "cuda": lambda: torch.cuda.is_bf16_supported(including_emulation=False),
-        "cpu": lambda: bool(torch.cpu.get_capabilities().get("avx512_bf16")),
-    }.get(device.type, lambda: False)()
+    has_bf16 = has_native_bf16(device)
     if name == "auto":
         if has_bf16:
             return Precision("bf16", f"this {device.type} multiplies bf16 natively", device)
@@ -79,6 +76,13 @@ def choose_precision(name: PrecisionName, device: torch.device) -> Precision:
     if name == "bf16" and device.type == "cuda" and not has_bf16:
         raise UserError("precision: this cuda device has no bf16; take fp16, fp32 or auto")
     return Precision(name, "as set", device)
+
+
+def has_native_bf16(device: torch.device) -> bool:
+    """Whether the hardware multiplies bf16 itself."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and bool(torch.cpu.get_capabilities().get("avx512_bf16"))
 
 
 def prepare_device(device: torch.device) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from gpt.config import RunError, UserError, variant_names
+from gpt.config import RunError, UserError, variant_class, variant_names
 from gpt.data.batches import Batches
 from gpt.device import REPAYS_AFTER, Precision, choose_device, choose_precision, compile_forward, prepare_device
 from gpt.generation.generate import decode, prefill
@@ -18,10 +18,10 @@ from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.model.mask import Where
 from gpt.training.guard import Guard
-from gpt.training.optimizer.adamw import AdamwConfig
 from gpt.training.update import Update
 
 META = torch.device("meta")
+OPTIMIZERS = "gpt.training.optimizer"
 
 
 class OnlyMeta(TorchDispatchMode):
@@ -52,9 +52,10 @@ def build(attention="sdpa", position="rope", **settings) -> GPT:
 @pytest.mark.parametrize("attention", variant_names("gpt.model.attention"))
 @pytest.mark.parametrize("position", variant_names("gpt.model.position"))
 @pytest.mark.parametrize("norm", ["rmsnorm", "layernorm"])
-def test_an_update_and_a_decode_step_stay_on_the_device(attention, position, norm, tokens):
+@pytest.mark.parametrize("optimizer", variant_names(OPTIMIZERS))
+def test_an_update_and_a_decode_step_stay_on_the_device(attention, position, norm, optimizer, tokens):
     model = build(attention, position, norm=norm, bias=norm == "layernorm", dropout=0.1)
-    guard = Guard(AdamwConfig().build(model), 1.0, torch.amp.GradScaler("cpu", enabled=False))
+    guard = Guard(variant_class(OPTIMIZERS, optimizer)(name=optimizer).build(model), 1.0, torch.amp.GradScaler("cpu", enabled=False))
     update = Update(model, guard, Precision("fp32", "as set", META))
     batches = Batches(tokens, 8, 4, seed=0)
     micro_batches = [batches.batch(0, micro_step, accumulate=2) for micro_step in range(2)]
