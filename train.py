@@ -51,7 +51,7 @@ def train(settings: TrainSettings, run_dir: Path | None) -> None:
         evaluation = trainer.fit()
     finally:
         loggers.finish()
-    conclude(run.folder, evaluation, model, data)
+    conclude(run, evaluation, model, data)
 
 
 if __name__ == "__main__":

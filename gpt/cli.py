@@ -25,7 +25,7 @@ from rich.console import Console
 
 from gpt.config import ROOT, Config, RunError, UserError, nearest, parse
 from gpt.help import options_of, page
-from gpt.literal import Texts, is_text
+from gpt.literal import Texts, is_nothing, is_text
 
 CONFIGS = ROOT / "configs"
 
@@ -117,7 +117,7 @@ def _override(argument: str, texts: Texts, groups: Groups) -> str:
     key = prefixed.lstrip("+")
     if not (key and equals):
         raise UserError(f"{argument}: a setting is written key=value, a text with spaces key='a text'; see --help")
-    if is_text(key):
+    if is_text(key) and not is_nothing(key, value):
         return f"++{key}={texts.held(key, value)}"
     if re.split(r"[./]", key)[0] == "hydra":
         return _readable(argument, key)

@@ -107,6 +107,11 @@ class Choice:
         name = value["name"]
         if name not in names:
             raise UserError(f"{field}: there is no {name!r}; {nearest(name, names)}there are {', '.join(names)}")
+        for key in value.keys() - variant_class(self.package, name).model_fields.keys():
+            if having := [other for other in names if key in variant_class(self.package, other).model_fields]:
+                choice = field.replace(".", "/")
+                listed = " or ".join(f"{choice}={other}" for other in having)
+                raise UserError(f"{field}.{key}: {choice}={name} has no such setting; it belongs to {listed}")
         return parse(variant_class(self.package, name), value, self.path.replace("*", name))
 
 

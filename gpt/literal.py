@@ -8,7 +8,10 @@ import re
 from typing import Any
 from uuid import uuid4
 
-TEXT_KEYS = frozenset({"prompt", "stop", "name", "run", "resume", "init", "to", "dataset.separator", "hydra.run.dir"})
+TEXT_KEYS = frozenset({
+    "prompt", "stop", "name", "run", "resume", "init", "to", "dataset.separator", "hydra.run.dir",
+    "dataset.column", "dataset.config", "dataset.split", "dataset.validation_split", "dataset.revision",
+})  # fmt: skip
 ESCAPED_KEYS = frozenset({"prompt", "stop", "dataset.separator"})
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\\": "\\"}
 
@@ -16,6 +19,11 @@ ESCAPES = {r"\n": "\n", r"\t": "\t", r"\\": "\\"}
 def is_text(key: str) -> bool:
     """Whether all that follows `key=` is literal text: a name, a prompt, any path."""
     return key in TEXT_KEYS or key.endswith("path")
+
+
+def is_nothing(key: str, value: str) -> bool:
+    """Whether `key=value` leaves out something that a dataset can do without; a file of that name is ./null."""
+    return value == "null" and key.startswith("dataset.")
 
 
 def unescaped(text: str) -> str:

@@ -68,6 +68,11 @@ class RunFolder:
         self._checkpoints = checkpoint.prune(self._checkpoints)
         return self._checkpoints[-1]
 
+    @property
+    def best(self) -> Checkpoint | None:
+        """The checkpoint of the lowest validation loss; None where none was evaluated."""
+        return checkpoint.best(self._checkpoints)
+
     def _metrics(self) -> Any:
         return (self.folder / "metrics.csv").open("a", encoding="utf-8", newline="")
 

@@ -210,7 +210,7 @@ def test_a_choice_takes_a_variant_that_was_made_in_python(run: type[Config], opt
         ({"name": "adam", "lr": "x"}, "optimizer.lr: expected a valid number, got 'x'"),
         (
             {"name": "adam", "momentum": 1},
-            "optimizer.momentum: there is no such setting; see --help for all of them",
+            "optimizer.momentum: optimizer=adam has no such setting; it belongs to optimizer=sgd",
         ),
     ],
 )

@@ -55,7 +55,11 @@ def build(attention="sdpa", position="rope", **settings) -> GPT:
 @pytest.mark.parametrize("optimizer", variant_names(OPTIMIZERS))
 def test_an_update_and_a_decode_step_stay_on_the_device(attention, position, norm, optimizer, tokens):
     model = build(attention, position, norm=norm, bias=norm == "layernorm", dropout=0.1)
-    guard = Guard(variant_class(OPTIMIZERS, optimizer)(name=optimizer).build(model), 1.0, torch.amp.GradScaler("cpu", enabled=False))
+    guard = Guard(
+        variant_class(OPTIMIZERS, optimizer)(name=optimizer).build(model),
+        1.0,
+        torch.amp.GradScaler("cpu", enabled=False),
+    )
     update = Update(model, guard, Precision("fp32", "as set", META))
     batches = Batches(tokens, 8, 4, seed=0)
     micro_batches = [batches.batch(0, micro_step, accumulate=2) for micro_step in range(2)]

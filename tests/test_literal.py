@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpt.literal import Texts, is_text, unescaped
+from gpt.literal import Texts, is_nothing, is_text, unescaped
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,13 @@ def test_these_keys_are_text(key: str) -> None:
 @pytest.mark.parametrize("key", ["prompts", "steps", "tokenizer.name", "dataset.paths", "model.stop"])
 def test_these_keys_are_values(key: str) -> None:
     assert not is_text(key)
+
+
+def test_null_leaves_out_what_a_dataset_can_do_without() -> None:
+    assert is_nothing("dataset.separator", "null")
+    assert is_nothing("dataset.validation_path", "null")
+    assert not is_nothing("dataset.separator", "Null")
+    assert not is_nothing("prompt", "null")
 
 
 @pytest.mark.parametrize(

@@ -166,11 +166,8 @@ def gather(tokens: Tokens, starts: np.ndarray, length: int) -> tuple[Tensor, Ten
     stored = tokens.tokens if isinstance(tokens, TokenFile) else tokens
     # asarray: indexing a memory map makes a memory map of every result, which costs more than the copy itself
     ids = np.asarray(stored)[starts[:, None] + np.arange(length + 1)].astype(np.int64)
-    if isinstance(tokens, TokenFile) and ids.max() >= tokens.vocab_size:
-        raise UserError(
-            f"{tokens.path}: token id {ids.max()} is outside the vocabulary of {tokens.vocab_size}, so the "
-            f"file is damaged; delete {tokens.path.parent} and its tokens are prepared anew"
-        )
+    if isinstance(tokens, TokenFile):
+        tokens.check_ids(int(ids.max()))
     windows = torch.from_numpy(ids)
     return windows[:, :-1].contiguous(), windows[:, 1:].contiguous()
 

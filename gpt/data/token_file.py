@@ -63,6 +63,18 @@ class TokenFile:
         """The same file of which only so many tokens count, from the first on."""
         return replace(self, counts=self.counts.model_copy(update={"tokens": min(tokens, self.counts.tokens)}))
 
+    def check_ids(self, largest: int) -> None:
+        """Refuse an id outside the vocabulary, so that no device ever sees it.
+
+        Raises:
+            UserError: the largest of some ids of this file is one.
+        """
+        if largest >= self.vocab_size:
+            raise UserError(
+                f"{self.path}: token id {largest} is outside the vocabulary of {self.vocab_size}, so the file is "
+                f"damaged; delete {self.path.parent} and its tokens are prepared anew"
+            )
+
     def check_size(self) -> None:
         """Refuse a file that was cut or grew.
 
@@ -122,7 +134,7 @@ class Encoded(NamedTuple):
 
     def cut(self, limit: int) -> "Encoded":
         """The first `limit` ids at most; what they hold of a last document counts as one."""
-        if len(self.ids) <= limit:
+        if len(self.ids) < limit:
             return self
         whole = int(np.searchsorted(self.ends, limit, side="right"))
         broken = limit > (self.ends[whole - 1] if whole else 0)

@@ -18,6 +18,7 @@ from gpt.data import token_file
 from gpt.data.dataset import SPLITS, Dataset
 from gpt.data.progress import bar, watched
 from gpt.data.token_file import Counts, TokenFile
+from gpt.data.tokenizer import FILE as VOCABULARY
 from gpt.data.tokenizer import Tokenizer, TokenizerConfig, load
 from gpt.files import read_json, sync, workshop
 
@@ -30,6 +31,10 @@ VERSION = 2
 class Sidecar(Config):
     """The content of `prepared.json`."""
 
+    text: str
+    """What the text is, for people."""
+    vocabulary: str
+    """A hash of `vocabulary.json`, in hex: ids mean nothing without it."""
     train: Counts
     validation: Counts
 
@@ -118,8 +123,14 @@ def fill(folder: Path, dataset: Dataset, config: TokenizerConfig) -> None:
         with bar(f"{split} tokens", dataset.size(split)) as advance:
             path = folder / f"{split}.bin"
             counts[split] = token_file.write(path, dataset.documents(split), tokenizer, limit, advance)
-    text = Sidecar(**counts).model_dump_json(indent=2) + "\n"
+    sidecar = Sidecar(text=dataset.describe(), vocabulary=hash_of(folder / VOCABULARY), **counts)
+    text = sidecar.model_dump_json(indent=2) + "\n"
     (folder / SIDECAR).write_text(text, encoding="utf-8")
+
+
+def hash_of(file: Path) -> str:
+    """The SHA-256 of a file, in hex; '' where there is none."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
 
 def publish(aside: Path, whole: Path) -> None:
@@ -141,8 +152,13 @@ def open_prepared(folder: Path, description: str) -> Prepared:
     Raises:
         UserError: a file is missing, damaged or of another size.
     """
-    sidecar = parse(Sidecar, read_json(folder / SIDECAR), str(folder / SIDECAR))
-    tokenizer = load(folder)
+    try:
+        sidecar = parse(Sidecar, read_json(folder / SIDECAR), str(folder / SIDECAR))
+        if sidecar.vocabulary != hash_of(folder / VOCABULARY):
+            raise UserError(f"{folder / VOCABULARY}: its content has changed")
+        tokenizer = load(folder)
+    except UserError as error:
+        raise UserError(f"{error}; delete {folder} and its tokens are prepared anew") from None
     train, validation = (
         TokenFile(folder / f"{split}.bin", counts, tokenizer.vocab_size)
         for split, counts in (("train", sidecar.train), ("validation", sidecar.validation))

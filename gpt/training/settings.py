@@ -108,8 +108,14 @@ class TrainSettings(Config):
         """
         context = self.model.for_vocabulary(data.tokenizer.vocab_size).context
         Batches(data.train, context, self.batch_size, self.seed)
-        if data.validation is not None:
-            evaluation_windows(data.validation, context, self.batch_size)
+        if data.validation is None:
+            return
+        evaluation_windows(data.validation, context, self.batch_size)
+        if self.eval_tokens is not None and self.eval_tokens <= context:
+            raise UserError(
+                f"eval_tokens: {self.eval_tokens} do not fill one window of model.context {context}; "
+                f"take {context + 1} or more, or null"
+            )
 
     def for_model(self, model: GPTConfig) -> dict[str, Any]:
         """All settings as plain data, with the model's as it was built."""

@@ -1,7 +1,6 @@
 """What a person is told: what a run will do, before it does it; and what came of it."""
 
 import shlex
-from pathlib import Path
 
 from gpt.config import ROOT
 from gpt.data.batches import Batches
@@ -11,6 +10,7 @@ from gpt.files import nearby
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
+from gpt.run import RunFolder
 from gpt.training.evaluation import Evaluation
 from gpt.training.horizon import Horizon
 from gpt.training.update import Cost
@@ -71,27 +71,39 @@ def summarize(
     ]
 
 
-def conclude(folder: Path, evaluation: Evaluation | None, model: GPT, data: Prepared) -> None:
+def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT, data: Prepared) -> None:
     """Print a sample and what came of a run; the very last line is `validation loss`, in nats per token."""
     # A document begins after end-of-text; without one, the sample goes on from the first words of the training text.
     prompt = "" if data.tokenizer.end_of_text is not None else data.tokenizer.decode(data.train.tokens[:8].tolist())
     (sample,) = TextGeneration(model, data.tokenizer, [prompt], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
-    here, script = (nearby(path) for path in (folder, ROOT / "sample.py"))
+    here, script = (nearby(path) for path in (run.folder, ROOT / "sample.py"))
     print(f"\nA sample:\n\n{(prompt + sample.text).strip()}\n")
     print(f"Run's folder:  {here}")
-    typed = shlex.join([f"run={here}", f"prompt={first_words(data)}"])
-    print(f"To write more: python {script} {typed} max_new_tokens=300")
+    words = first_words(data)
+    what = [f"prompt={words}", "max_new_tokens=300"] if words else ["num_samples=10"]
+    print(f"To write more: python {script} {shlex.join([f'run={here}', *what])}")
     if evaluation:
         print(
             f"Validation:    {evaluation.loss:.4f} nats per token (perplexity {evaluation.perplexity:,.1f}), "
             f"{evaluation.bits_per_byte:.4f} bits per byte, over {evaluation.tokens:,} tokens"
         )
+        best = run.best.state if run.best else None
+        if best and best.validation_loss is not None and best.validation_loss < evaluation.loss:
+            print(
+                f"Best:          {best.validation_loss:.4f} at step {best.step:,}, which sample.py takes; "
+                "the sample above is of the last step"
+            )
     print(f"validation loss {evaluation.loss:.4f}" if evaluation else "validation loss n/a")
 
 
 def first_words(data: Prepared) -> str:
-    """What the training text begins with, so much of its first line as makes a prompt."""
-    text = data.tokenizer.decode(data.train.tokens[:64].tolist())
+    """So much of the training text's first line as makes a prompt; '' where the first document is no longer."""
+    ids = data.train.tokens[:64].tolist()
+    end = data.tokenizer.end_of_text
+    whole = end in ids
+    text = data.tokenizer.decode(ids[: ids.index(end)] if whole else ids)
+    if whole and len(text.strip()) <= PROMPT:
+        return ""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= PROMPT else line[:PROMPT].rpartition(" ")[0] or line[:PROMPT]
 

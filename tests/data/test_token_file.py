@@ -57,6 +57,12 @@ def test_a_limit_cuts_within_a_document(limit, ids, documents, text_bytes, tmp_p
     tokens.check_size()
 
 
+@pytest.mark.parametrize("limit", [65_535, 65_536, 65_537])
+def test_a_limit_at_the_end_of_a_piece_cuts_a_document_too(limit, tmp_path):
+    counts, _ = written(tmp_path / "a.bin", [["x" * 200_000]], limit)
+    assert counts == Counts(tokens=limit, documents=1, text_bytes=limit)
+
+
 def test_with_a_limit_little_more_is_read(tmp_path):
     read = []
 

@@ -62,12 +62,19 @@ def test_data_are_prepared_and_evaluations_can_be_capped(tmp_path):
     [
         ("a" * 14, "b" * 50, {}, "model.context=8: the train split has 15 tokens, where 16 are needed"),
         ("a" * 100, "b" * 7, {}, "model.context=8: the validation split has 8 tokens, where 9 are needed"),
+        (
+            "a" * 100,
+            "b" * 50,
+            {"eval_tokens": 8},
+            "eval_tokens: 8 do not fill one window of model.context 8",
+        ),
         ("a" * 100, "b" * 50, {"vocab_size": 256}, "model.vocab_size: 256 is less than the tokenizer's 257"),
     ],
 )
 def test_nothing_is_kept_of_data_that_the_run_cannot_use(train, validation, more, message, tmp_path):
     given = folder_of(tmp_path, train, validation)
-    given["model"] |= more
+    given["model"] |= {key: value for key, value in more.items() if key != "eval_tokens"}
+    given |= {key: value for key, value in more.items() if key == "eval_tokens"}
     with pytest.raises(UserError, match=message):
         settings(**given).prepare_data(tmp_path / "data")
     assert list((tmp_path / "data").iterdir()) == []

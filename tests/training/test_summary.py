@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from gpt.checkpoint import State
 from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.data.token_file import Counts, TokenFile
@@ -16,6 +17,7 @@ from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
+from gpt.run import RunFolder
 from gpt.training.evaluation import Evaluation
 from gpt.training.horizon import Horizon
 from gpt.training.summary import conclude, first_words, summarize
@@ -40,8 +42,8 @@ def data(validation):
 
 
 def written(folder, text, tokenizer=TOKENIZER):
-    """Prepared tokens that are there: those of the text, each a byte."""
-    (folder / "train.bin").write_bytes(np.frombuffer(text, np.uint8).astype("<u2").tobytes())
+    """Prepared tokens that are there: those of bytes, or ids as they are."""
+    (folder / "train.bin").write_bytes(np.array(list(text), "<u2").tobytes())
     counts = Counts(tokens=len(text), documents=1, text_bytes=len(text))
     return Prepared("some texts", tokenizer, TokenFile(folder / "train.bin", counts, 257), None)
 
@@ -59,6 +61,12 @@ def written(folder, text, tokenizer=TOKENIZER):
 )
 def test_the_first_words_make_a_prompt(text, words, tmp_path):
     assert first_words(written(tmp_path, text.encode())) == words
+
+
+def test_documents_that_are_no_longer_than_a_prompt_need_none(tmp_path):
+    ids = [*b"emma", 256, *b"olivia", 256, *b"ava", 256]
+    assert first_words(written(tmp_path, ids)) == ""
+    assert first_words(written(tmp_path, [*b"the first document has words", 256, *b"other"])) == "the first document"
 
 
 def lines(model, horizon, validation=2000):
@@ -97,7 +105,8 @@ def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "my run"
     folder.mkdir()
     ours = written(tmp_path, b"\r\n\n The army of the United States\n")
-    conclude(folder, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, ours)
+    run = RunFolder(folder, {}, TOKENIZER)
+    conclude(run, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, ours)
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == "validation loss 2.0000"
     assert out[-2].split(maxsplit=1)[1] == (
@@ -105,14 +114,24 @@ def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
     )
     assert out[-3].endswith(f"python {ROOT / 'sample.py'} 'run=my run' 'prompt=The army of the' max_new_tokens=300")
     assert out[-4].split(maxsplit=2)[2] == "my run"
-    conclude(folder, None, model, ours)
+    conclude(run, None, model, ours)
     assert capsys.readouterr().out.splitlines()[-1] == "validation loss n/a"
+
+
+@pytest.mark.parametrize("last, told", [(2.5, True), (1.5, False), (2.0, False)])
+def test_a_best_that_is_not_the_last_is_told(last, told, model, tmp_path, capsys):
+    run = RunFolder(tmp_path, {}, TOKENIZER)
+    run.save(model, State(step=60, tokens=600, elapsed=1.0, validation_loss=2.0))
+    run.save(model, State(step=200, tokens=2000, elapsed=3.0, validation_loss=last))
+    conclude(run, Evaluation(loss=last, bits_per_byte=1.0, tokens=9), model, written(tmp_path, b"The people of"))
+    out = capsys.readouterr().out
+    assert ("Best:          2.0000 at step 60, which sample.py takes; the sample above" in out) == told
 
 
 def test_without_an_end_of_text_the_sample_goes_on_from_the_training_text(model, tmp_path, capsys):
     tokenizer = ByteConfig().build(lambda: iter(()))
     tokenizer.end_of_text = None
-    conclude(tmp_path, None, model, written(tmp_path, b"The people of", tokenizer))
+    conclude(RunFolder(tmp_path, {}, tokenizer), None, model, written(tmp_path, b"The people of", tokenizer))
     out = capsys.readouterr().out
     text = TextGeneration(model, tokenizer, ["The peop"], GenerationSettings(max_new_tokens=150)).run()[0].text
     assert f"A sample:\n\n{('The peop' + text).strip()}\n" in out, "prompt and text join as they are"

@@ -8,19 +8,18 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from gpt.config import ROOT, UserError
 from gpt.data.dataset import Dataset, DatasetConfig, Document, Split
 from gpt.data.dataset.text import TextConfig
-from gpt.data.source import rows
-from gpt.data.source.fetch import fetch, local_name
-from gpt.data.source.library import check_split, open_builder, reach, told
-
-if TYPE_CHECKING:
-    from datasets import DatasetBuilder
+from gpt.data.source import plain, rows
+from gpt.data.source.fetch import fetch, local_name, noting
+from gpt.data.source.library import told
+from gpt.data.source.repository import Repository
 
 DOWNLOADS = ROOT / "data" / "downloads"
 """Where files behind URLs are kept."""
@@ -47,7 +46,12 @@ class HubConfig(DatasetConfig):
     """How many documents (joined: rows) are held out where there is no validation_split; 0: none. Of plain text behind
     a URL the last tenth is held out, unless this is 0."""
     column: str = "text"
-    """The column that holds the text; each row is a document, and one without text is none."""
+    """The column that holds the text; each row is a document, and one without text is none. Of plain text each line is
+    a row: joined, it keeps its line end, CRLF as LF; as a document it has none."""
+    encoding: str = "utf-8"
+    """How plain text, JSON and CSV are encoded, unless the data set says that itself."""
+    errors: rows.Errors = "error"
+    """What becomes of bytes that are no text in that encoding: an error, or U+FFFD in their place."""
     revision: str | None = None
     """A commit, branch or tag: a commit pins what lies behind a name. refs/convert/parquet serves a data set that would
     need a script."""
@@ -62,11 +66,24 @@ class HubConfig(DatasetConfig):
     @classmethod
     def is_absolute_or_elsewhere(cls, path: str) -> str:
         """A folder that is there means the same from any folder from now on."""
-        scheme, colon, _ = path.partition("://")
-        if not path or (colon and scheme not in ("https", "http", "hf")):
+        scheme, colon, rest = path.partition("://")
+        if not path or (colon and scheme.lower() not in ("https", "http", "hf")):
             raise ValueError(f"expected user/name, a folder, or a URL of https, http or hf, got {path!r}")
+        if colon:
+            try:
+                urlsplit(path)
+            except ValueError as error:
+                raise ValueError(f"{path!r} is no URL: {error}") from None
+            return f"{scheme.lower()}://{rest}"
         folder = os.path.expanduser(path)  # noqa: PTH111 - ~nobody stays as it is
         return str(Path(folder).absolute()) if Path(folder).exists() else path
+
+    @field_validator("encoding")
+    @classmethod
+    def is_of_text(cls, encoding: str) -> str:
+        """It is a name that Python knows."""
+        plain.codec_of(encoding)
+        return encoding
 
     @model_validator(mode="after")
     def is_consistent(self) -> "HubConfig":
@@ -139,14 +156,13 @@ class Hub(Dataset):
         return f"{named}{f' of {config.config}' if config.config else ''}{most}; {made} for validation"
 
     def fingerprint(self) -> str:
-        """A hash of the settings, and of the names and bytes of the files of a folder on disk."""
+        """A hash of the settings, and of the names and bytes of what is read of a folder on disk."""
         digest = hashlib.sha256(self.config.model_dump_json().encode())
-        folder = Path(self.config.path)
-        for file in sorted(folder.rglob("*")) if folder.is_dir() else []:
-            if file.is_file():
-                with file.open("rb") as opened:
+        if "://" not in self.config.path:
+            for file in repository(self.config).files():
+                with plain.readable(file), file.open("rb") as opened:
                     digest.update(hashlib.file_digest(opened, "sha256").digest())
-                digest.update(repr(file.relative_to(folder).as_posix()).encode())
+                digest.update(repr(os.path.relpath(file.resolve(), Path(self.config.path).resolve())).encode())
         return digest.hexdigest()
 
 
@@ -156,8 +172,14 @@ class Fetched(Hub):
     def documents(self, split: Split) -> Iterator[Document]:
         """The split's documents: of one file the text is one, of which validation has the end."""
         fraction = 0.1 if self.config.validation_documents else 0.0
-        path = fetch(self.config.path, DOWNLOADS)
-        yield from TextConfig(path=str(path), validation_fraction=fraction).build().documents(split)
+        config = self.config
+        path = fetch(config.path, DOWNLOADS)
+        text = TextConfig(
+            path=str(path), validation_fraction=fraction, encoding=config.encoding, errors=config.errors
+        ).build()
+        yield from noting(
+            (noting(document, config.path, path) for document in text.documents(split)), config.path, path
+        )
 
     def describe(self) -> str:
         """What is known without network."""
@@ -195,50 +217,23 @@ def read(config: HubConfig, split: str) -> Iterator[str]:
     Raises:
         UserError: it cannot be reached or read, or there is no such configuration, split or column of text.
     """
-    if "://" in config.path:
-        return rows.read_files(files_behind(config.path), config.column)
-    if config.streaming and not Path(config.path).is_dir():
-        reach(config.path, config.revision)
-    builder = open_builder(config.path, config.config, config.revision)
-    setting = "dataset.split" if split == config.split else "dataset.validation_split"
-    check_split(builder, split if config.streaming else split.partition("[")[0], config.path, setting)
-    if config.streaming and (files := tables_of(builder, split)):
-        return rows.read_files(files, config.column)
-    return texts_of(builder, config, split)
+    if "://" not in config.path:
+        setting = "dataset.split" if split == config.split else "dataset.validation_split"
+        return repository(config).texts(split, setting)
+    if config.path.startswith("hf://"):
+        return rows.read_files(files_behind(config.path), config.column, config.encoding, config.errors)
+    path = fetch(config.path, DOWNLOADS)
+    return noting(rows.read_files([str(path)], config.column, config.encoding, config.errors), config.path, path)
 
 
-def tables_of(builder: "DatasetBuilder", split: str) -> list[str]:
-    """The files of a split, if all are tables whose reading needs no options of the library's."""
-    from datasets.packaged_modules.json.json import Json
-    from datasets.packaged_modules.parquet.parquet import Parquet
-
-    files = list((builder.config.data_files or {}).get(split, []))
-    plain = isinstance(builder, Parquet) or (isinstance(builder, Json) and builder.config.field is None)
-    return files if plain and all(map(rows.is_table, files)) else []
-
-
-def texts_of(builder: "DatasetBuilder", config: HubConfig, split: str) -> Iterator[str]:
-    """The texts in the column as the library gives them, and in a CSV as they stand there."""
-    from datasets.packaged_modules.csv.csv import Csv
-
-    where, column = config.path, config.column
-    if isinstance(builder, Csv):
-        with told(where):
-            first = builder.as_streaming_dataset(split.partition("[")[0])
-        options = rows.csv_options(list(rows.column_types(first, where)))
-        builder = open_builder(where, config.config, config.revision, **options)
-    with told(where):
-        if not config.streaming:
-            builder.download_and_prepare()
-        table = builder.as_streaming_dataset(split) if config.streaming else builder.as_dataset(split)
-    rows.check_column(rows.column_types(table, where), column, where)
-    return rows.texts(table.select_columns(column), column, where)
+def repository(config: HubConfig) -> Repository:
+    """What reads a name on the Hub, or a folder."""
+    settings = {key: getattr(config, key) for key in Repository.__dataclass_fields__}
+    return Repository(**settings)
 
 
 def files_behind(url: str) -> list[str]:
-    """The tables behind a URL: those that match, where an hf URL holds *; else one, fetched where it is no hf URL."""
-    if not url.startswith("hf://"):
-        return [str(fetch(url, DOWNLOADS))]
+    """The tables behind an hf URL: those that match, where it holds *; else one."""
     if "*" not in url:
         return [url]
     import fsspec

@@ -145,7 +145,8 @@ class Text(Dataset):
         marks = sum(plain.begins_with_mark(file, self.config.encoding) for file in texts)
         of_how_many = f" from {marks:,} of them" if len(texts) > 1 else ""
         dropped = f"; a leading byte order mark dropped{of_how_many}" if marks else ""
-        return f"{amount(self.files)}; {made}{dropped}"
+        separated = "" if self.config.separator is None else f", documents separated by {self.config.separator!r}"
+        return f"{amount(self.files)}{separated}; {made}{dropped}"
 
     def size(self, split: Split) -> int | None:
         """From the sizes of the files; None where one is compressed."""

@@ -2,21 +2,25 @@
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from gpt.config import UserError
 from gpt.data.progress import bar
-from gpt.data.source.library import UNREACHABLE, kinds_of, told
+from gpt.data.source.library import UNREACHABLE, told
+from gpt.data.source.wording import causes, kinds_of
 from gpt.files import sync, workshop
+
+T = TypeVar("T")
 
 BLOCK = 1 << 20
 """Bytes read at a time."""
 
-TIMEOUT = 30.0
-"""Seconds without an answer after which a server is given up."""
+TIMEOUT = (10.0, 30.0)
+"""Seconds without a connection, and without an answer, after which a server is given up."""
 
 WAITS = (1.0, 3.0)
 """Seconds before each further try of a fetch that broke off."""
@@ -51,6 +55,18 @@ def fetch(url: str, folder: Path) -> Path:
     return whole
 
 
+def noting(source: Iterable[T], url: str, path: Path) -> Iterator[T]:
+    """What `source` gives, which it reads from a fetched file; an error says where that is from, and how to renew it.
+
+    Raises:
+        UserError: the source's, with that added.
+    """
+    try:
+        yield from source
+    except UserError as error:
+        raise UserError(f"{error} ({path} was fetched from {url}; delete it to have it fetched again)") from None
+
+
 def local_name(url: str) -> str:
     """The name of a fetched file: that of the URL, told apart by a hash from others that end alike.
 
@@ -69,12 +85,15 @@ def _save(url: str, path: Path) -> None:
                 for block in blocks:
                     file.write(block)
                     advance(len(block))
-            return
+            break
         except Exception as error:
             status = getattr(getattr(error, "response", None), "status_code", None)
-            if wait is None or not (status in BUSY or UNREACHABLE & kinds_of(error)):
+            silent = any({"Timeout", "TimeoutError"} & kinds_of(cause) for cause in causes(error))
+            if wait is None or silent or not (status in BUSY or UNREACHABLE & kinds_of(error)):
                 raise
             time.sleep(wait)
+    if not path.stat().st_size:
+        raise UserError(f"{url}: the answer is empty; check dataset.path")
 
 
 @contextmanager
@@ -91,5 +110,5 @@ def _answer(url: str) -> Iterator[tuple[int | None, Iterator[bytes]]]:
         headers = {"Accept-Encoding": "identity"}  # so that the size told is that of what comes
         with requests.get(url, stream=True, timeout=TIMEOUT, headers=headers) as answer:
             answer.raise_for_status()
-            size = answer.headers.get("Content-Length")
-            yield int(size) if size else None, answer.iter_content(BLOCK)
+            size = answer.headers.get("Content-Length", "")
+            yield int(size) if size.isdecimal() else None, answer.iter_content(BLOCK)

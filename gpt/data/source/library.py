@@ -1,21 +1,30 @@
 """Calls of Hugging Face's library `datasets`, and of what it stands on: silent, and with failures of one line."""
 
 import codecs
+import glob
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from gpt.config import UserError
+from gpt.data.source.wording import innermost, kinds_of, listed, one_line
 
 if TYPE_CHECKING:
-    from datasets import DatasetBuilder
+    from datasets import Dataset, DatasetBuilder, IterableDataset
 
 T = TypeVar("T")
 
 UNREACHABLE = {"ConnectionError", "TransportError", "ChunkedEncodingError", "Timeout", "TimeoutError"}
 """The names of the exceptions of builtins, requests, httpx and huggingface_hub that tell of no or a lost connection."""
+
+BATCH = 256
+"""Rows in memory at a time, where the library counts in rows: each may be a whole book."""
+
+PATIENCE = 10.0
+"""Seconds within which the Hub must answer that a data set is there."""
 
 
 def open_builder(path: str, config: str | None, revision: str | None, **options: Any) -> "DatasetBuilder":
@@ -40,20 +49,75 @@ def open_builder(path: str, config: str | None, revision: str | None, **options:
             if config in names or (config is None and len(names) < 2):
                 raise
             wrong = f"there is no config {config!r}" if config else "there are several configs"
-            raise UserError(f"{path}: {wrong}; set dataset.config to one of {', '.join(names)}") from None
+            raise UserError(f"{path}: {wrong}; set dataset.config to one of {listed(names)}") from None
 
 
-def reach(path: str, revision: str | None) -> None:
+def read_rows(loader: str, path: str, size: int = BATCH, **options: Any) -> Iterator[dict[str, list[Any]]]:
+    """The rows that a loader of the library reads from a file, `size` at a time: columns and their values.
+
+    A file on disk is read by a link with a plain name, since the library takes brackets and :: in a name for its own.
+
+    Args:
+        loader: its name, such as csv.
+        path: a file, or a URL.
+        size: rows at a time.
+        options: of the loader.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    from datasets import load_dataset
+
+    with TemporaryDirectory() as folder:  # also for the locks, which the library would leave in the user's home
+        files = path
+        if "://" not in path:
+            link = Path(folder, "table.gz" if path.lower().endswith(".gz") else "table")
+            link.symlink_to(Path(path).absolute())
+            files = glob.escape(str(link))
+        with told(path):
+            rows = load_dataset(loader, data_files=files, split="train", streaming=True, cache_dir=folder, **options)
+        yield from batches(rows, path, size)
+
+
+def batches(rows: "IterableDataset | Dataset", where: str, size: int = BATCH) -> Iterator[dict[str, list[Any]]]:
+    """The rows, `size` at a time: columns and their values.
+
+    Raises:
+        UserError: they cannot be read; `where` they are.
+    """
+    return guarded(rows.iter(batch_size=size), where)
+
+
+def opened(path: str) -> BinaryIO:
+    """A file, whatever its name, or what is behind a URL."""
+    import fsspec
+
+    return fsspec.open(path, "rb").open() if "://" in path else Path(path).open("rb")
+
+
+def reach(path: str, revision: str | None, kept: bool = False) -> None:
     """Fail at once where the Hub cannot be reached: the library would try for half a minute.
+
+    Args:
+        path: the data set's name.
+        revision: a commit, branch or tag.
+        kept: whether what the library has downloaded and kept will do.
 
     Raises:
         UserError: there is no network.
     """
+    import datasets
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
-    with told(path), suppress(HfHubHTTPError):  # an answer, be it that there is no such data set
-        HfApi().dataset_info(path, revision=revision)
+    with told(path):
+        try:
+            HfApi().dataset_info(path, revision=revision, timeout=PATIENCE)
+        except HfHubHTTPError:
+            return  # an answer, be it that there is no such data set
+        except Exception:
+            if not (kept and Path(datasets.config.HF_DATASETS_CACHE, path.replace("/", "___")).is_dir()):
+                raise
 
 
 def check_split(builder: "DatasetBuilder", split: str, where: str, setting: str) -> None:
@@ -70,7 +134,7 @@ def check_split(builder: "DatasetBuilder", split: str, where: str, setting: str)
     """
     names = list(builder.config.data_files or builder.info.splits or [])
     if names and split not in names:
-        raise UserError(f"{where}: there is no split {split!r}; set {setting} to one of {', '.join(map(str, names))}")
+        raise UserError(f"{where}: there is no split {split!r}; set {setting} to one of {listed(names)}")
 
 
 @contextmanager
@@ -118,6 +182,8 @@ def guarded(source: Iterable[T], where: str) -> Iterator[T]:
 def _reason(error: Exception, where: str) -> str:
     """What went wrong and what to do."""
     kinds = kinds_of(error)
+    if "DatasetGenerationError" in kinds and isinstance(error.__cause__, Exception):
+        return _reason(error.__cause__, where)  # the library's own words say only that something failed
     if isinstance(error, UnicodeDecodeError) and not where.lower().endswith(".parquet"):
         return f"{undecodable(where, error)}; set dataset.encoding to what it is in, or dataset.errors to replace"
     if isinstance(error, LookupError) and "encoding" in str(error):
@@ -129,30 +195,23 @@ def _reason(error: Exception, where: str) -> str:
     if isinstance(error, FileNotFoundError) or getattr(getattr(error, "response", None), "status_code", None) == 404:
         return "there is no such file"
     if UNREACHABLE & kinds:
-        return f"cannot be reached ({one_line(error)}); check the network, or use text that is on this machine"
+        return f"cannot be reached ({innermost(error)}); check the network, or use text that is on this machine"
     if "scripts are no longer supported" in str(error):
         return "it needs a script to be read, and none is run; try dataset.revision=refs/convert/parquet"
-    if "IPv6 address" in str(error):
-        return "a gzipped file with [ or ] in its name cannot be read; rename it"
     if "EmptyDataError" in kinds or "file size is 0 bytes" in str(error):
         return "the file is empty"
     return f"cannot be read: {one_line(error)}"
 
 
-def kinds_of(error: Exception) -> set[str]:
-    """The names of its classes: they stand for libraries that need not be imported, or installed, to compare."""
-    return {kind.__name__ for kind in type(error).__mro__}
-
-
 def undecodable(path: str, error: UnicodeDecodeError) -> str:
     """What is wrong with a file's bytes, and where, which the error does not know: the first that is no text."""
-    import fsspec
+    from fsspec.implementations.local import LocalFileSystem
 
     wrong = f"is no {error.encoding}"
     if not Path(path).is_file():
         return f"this {wrong}"
     decoder, before = codecs.getincrementaldecoder(error.encoding)(), 0
-    with fsspec.open(path, "rb", compression="infer") as file:
+    with LocalFileSystem().open(path, "rb", compression="infer") as file:
         while block := file.read(1 << 20):
             pending = len(decoder.getstate()[0])
             try:
@@ -162,9 +221,3 @@ def undecodable(path: str, error: UnicodeDecodeError) -> str:
                 return f"byte {exact.object[exact.start]:#04x} at offset {offset} {wrong}"
             before += len(block)
     return f"the end {wrong}"
-
-
-def one_line(message: object) -> str:
-    """The first line of a message that has something on it, at most 200 characters of it."""
-    text = " ".join(str(message).strip().partition("\n")[0].split())
-    return text if len(text) <= 200 else f"{text[:199]}…"

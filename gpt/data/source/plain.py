@@ -17,6 +17,7 @@ from typing import Literal
 
 from gpt.config import UserError, nearest
 from gpt.data.dataset import Document
+from gpt.data.source.diagnosis import HEAD, MARKS, TELLING, advice, refuse_wide, wide_encoding
 from gpt.data.source.rows import Errors
 from gpt.data.source.streams import grouped, separated
 
@@ -26,35 +27,8 @@ Newline = Literal["keep", "lf"]
 BLOCK = 1 << 16
 """Bytes read at once."""
 
-HEAD = 1 << 12
-"""Bytes at the beginning of a file that tell what it is."""
-
-MARKS = {
-    "utf-32-le": codecs.BOM_UTF32_LE,
-    "utf-32-be": codecs.BOM_UTF32_BE,
-    "utf-16-le": codecs.BOM_UTF16_LE,
-    "utf-16-be": codecs.BOM_UTF16_BE,
-    "utf-8": codecs.BOM_UTF8,
-}
-"""The byte order mark of each encoding whose codec takes it for text; the longer ones begin with the shorter."""
-
 UNFIT = {"utf-7", "unicode-escape", "raw-unicode-escape", "punycode", "idna"}
 """Codecs that no file of text is written in; some can give half of a surrogate pair, which is no character."""
-
-MAGIC = {
-    b"\x1f\x8b": "compressed by gzip: its name must end in .gz",
-    b"PAR1": "a parquet table: its name must end in .parquet",
-    b"PK\x03\x04": "a zip archive or an office document; leave it out, or turn it into text",
-    b"%PDF": "a PDF document; leave it out, or turn it into text",
-    b"\x89PNG": "a picture; leave it out",
-}
-"""How files begin that are taken for text by mistake, and what to say of them."""
-
-ZEROS = {"x000": "utf-32-le", "000x": "utf-32-be", "x0x0": "utf-16-le", "0x0x": "utf-16-be"}
-"""Which of four bytes are mostly zero in western text."""
-
-CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\f\r\x1b"))
-"""Bytes that text hardly has, in any encoding that keeps those of ASCII."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +62,8 @@ class PlainText:
             for block in blocks(path, BLOCK):
                 first = end == 0
                 head, end = head or block[:HEAD], end + len(block)
+                if first and self.errors == "error" and len(head) >= TELLING:
+                    refuse_wide(head, codec, path)
                 yield decoder.decode(block.removeprefix(MARKS.get(codec, b"")) if first else block)
             yield decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
@@ -97,6 +73,9 @@ class PlainText:
             raise UserError(
                 f"{path}: no {codec} text at byte {offset} ({wrong}: {error.reason}); {advice(head, codec)}"
             ) from None
+        except UnicodeError as error:  # no byte order mark, which utf-16 and utf-32 without -le or -be must have
+            way_out = wide_encoding(head) or f"{codec}-le or {codec}-be"
+            raise UserError(f"{path}: {error}; set dataset.encoding={way_out}") from None
 
 
 def codec_of(encoding: str) -> str:
@@ -119,24 +98,6 @@ def _codec_or_none(encoding: str) -> str | None:
     except (LookupError, ValueError):
         return None
     return None if codec in UNFIT else codec.removesuffix("-sig")  # its mark is dropped anyway
-
-
-def advice(head: bytes, codec: str) -> str:
-    """What to do about a file that is no text in `codec`, given how it begins."""
-    for magic, kind in MAGIC.items():
-        if head.startswith(magic):
-            return f"this is {kind}"
-    wide = next((name for name, mark in MARKS.items() if head.startswith(mark)), None) or wide_encoding(head)
-    if wide and wide[:6] != codec[:6]:
-        return f"set dataset.encoding={wide}, which it looks like"
-    if codec[:6] not in ("utf-16", "utf-32") and len(head) - len(head.translate(None, CONTROLS)) > len(head) / 50:
-        return "this seems to be no text; leave it out"
-    return "set dataset.encoding to what it is in, cp1252, latin-1 or shift_jis say, or dataset.errors=replace"
-
-
-def wide_encoding(head: bytes) -> str | None:
-    """The encoding of two or four bytes a character that would explain where the zero bytes are, if there is one."""
-    return ZEROS.get("".join("0" if head[i::4].count(0) > len(head) / 8 else "x" for i in range(4)))
 
 
 def begins_with_mark(path: Path, encoding: str) -> bool:

@@ -24,6 +24,12 @@ SELDOM = 10
 SMALL_VOCABULARY = 512
 """Tokens: bytes and letters cost nothing, whether they occur or not."""
 
+SHORT_LINE = 40
+"""Characters that no line of prose stays below for long."""
+
+MANY_LINES = 100
+"""Line ends, from which a text is more than a page."""
+
 HUGE_LINE = 100_000
 """Characters of a line that tools which work by the line choke on."""
 
@@ -55,7 +61,7 @@ def validation(look: Look) -> Iterator[Advice]:
         yield Advice(
             True,
             f"Validation fills {number(e.validation_windows, 'window')} of {e.context} tokens, so its loss is mostly "
-            "chance: hold out more text, or lower model.context.",
+            "chance: hold out more (dataset.validation_fraction=0.2 for dataset=text), or lower model.context.",
         )
 
 
@@ -77,7 +83,8 @@ def repetition(look: Look) -> Iterator[Advice]:
         yield Advice(
             True,
             f"Each token is seen {e.epochs:,.0f} times. Beyond about {WORN_OUT} times a text teaches next to nothing, "
-            f"and is learned by heart: take steps={e.epoch_steps * FRESH} (seen {FRESH} times), or more text.",
+            f"and is learned by heart: take steps={e.epoch_steps * WORN_OUT} (seen {WORN_OUT} times) or fewer "
+            "and a small eval_every (the best checkpoint is kept), or more text.",
         )
     if look.parameters > tokens and (e.epochs is None or e.epochs > FRESH):
         yield Advice(
@@ -96,14 +103,22 @@ def vocabulary(look: Look) -> Iterator[Advice]:
         yield Advice(
             True,
             f"{seldom:,} of the {size:,} characters of the vocabulary stand fewer than {SELDOM} times in the training "
-            "text, and the model learns next to nothing of them: replace the rarest, or take tokenizer=bpe.",
+            "text, and the model learns next to nothing of them: tokenizer=bpe makes them of parts "
+            "that it sees more often.",
         )
-    else:
+    elif look.prepared.tokenizer.name == "named":
+        yield Advice(
+            True,
+            f"{seldom:,} of the {size:,} tokens occur fewer than {SELDOM} times in the training text, "
+            f"{len(look.use.unseen):,} of them never, so the vocabulary is too large for it: tokenizer=bpe "
+            "learns a small one from your text.",
+        )
+    elif suggested_size(look) <= size / 2:
         yield Advice(
             True,
             f"{seldom:,} of the {size:,} tokens occur fewer than {SELDOM} times in the training text, "
             f"{len(look.use.unseen):,} of them never, so the vocabulary is too large for it: take more text, or "
-            f"tokenizer=bpe with tokenizer.vocab_size={suggested_size(look)}.",
+            f"tokenizer.vocab_size={suggested_size(look)}.",
         )
 
 
@@ -122,7 +137,8 @@ def duplicates(look: Look) -> Iterator[Advice]:
         yield Advice(
             True,
             f"{percent(share)} of the validation text also stands in the training text, so its loss flatters the "
-            "model: remove the duplicates from the text, or hold out whole documents or files.",
+            "model: remove the duplicates from the text, or hold out another part. Short documents, "
+            "such as names, do repeat.",
         )
 
 
@@ -135,7 +151,8 @@ def strangers(look: Look) -> Iterator[Advice]:
         yield Advice(
             False,
             f"{number(len(missing), 'character')} of validation, {many:,} in all, never stand in training ({few}): the "
-            "model cannot know them. If they are many, shuffle or choose what is held out.",
+            "model cannot know them. If they are many, hold out another part, by dataset.holdout or "
+            "dataset.validation_path.",
         )
 
 
@@ -147,6 +164,24 @@ def long_line(look: Look) -> Iterator[Advice]:
             False,
             f"The longest line ({split}) has {seen.longest_line:,} characters. Training takes it; editors, grep and "
             "diff may not. If line ends were lost, restore them.",
+        )
+
+
+def lines(look: Look) -> Iterator[Advice]:
+    """Is each line a text of its own, and how does it end?"""
+    seen = look.train
+    feeds = int(seen.counts[ord("\n")])
+    if seen.lengths.count == 1 and feeds >= MANY_LINES and seen.longest_line <= SHORT_LINE:
+        yield Advice(
+            False,
+            f"All {feeds:,} lines are short. If each is a text of its own, as in a list of names, say so with "
+            "'dataset.separator=\\n' (dataset=text).",
+        )
+    if feeds and feeds == seen.crlf:
+        yield Advice(
+            False,
+            "All lines end in \\r\\n, and the model will write that too; dataset.newline=lf (dataset=text) makes it "
+            "\\n.",
         )
 
 
@@ -182,6 +217,7 @@ RULES: tuple[Callable[[Look], Iterator[Advice]], ...] = (
     repetition,
     vocabulary,
     strangers,
+    lines,
     long_line,
 )
 """In the order in which they are told: first what is wrong with the text itself."""

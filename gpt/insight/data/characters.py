@@ -52,7 +52,7 @@ def name(code: int) -> str:
     ('LATIN SMALL LETTER E WITH ACUTE', 'private use')
     """
     kinds = {"Cc": "control character", "Co": "private use", "Cs": "half of a surrogate pair", "Cn": "unassigned"}
-    return unicodedata.name(chr(code), "") or NAMES.get(code) or kinds[unicodedata.category(chr(code))]
+    return unicodedata.name(chr(code), "") or NAMES.get(code) or kinds.get(unicodedata.category(chr(code)), "no name")
 
 
 def visible(text: str) -> str:

@@ -105,7 +105,7 @@ def look(settings: TrainSettings, dataset: Dataset, prepared: Prepared) -> Look:
         survey(documents, search if validation else None),
         validation,
         search.found if validation else None,
-        token_use(prepared.train.tokens, tokenizer.vocab_size, tokenizer.end_of_text, settings.model.context),
+        token_use(prepared.train, tokenizer.end_of_text, settings.model.context),
         exposure(settings, prepared.capped(settings.eval_tokens)),
         parameters(settings, tokenizer.vocab_size),
     )

@@ -17,6 +17,9 @@ EXCERPT_TOKENS = 200
 EXCERPT_LINES = 12
 """Its lines, at most: where lines are short, two hundred tokens are many of them."""
 
+LEGEND = "· space  ↵ line feed  ← carriage return  ⇥ tab  <E6> a byte of a character's part"
+"""What the signs in the excerpt mean."""
+
 LABELS = 20
 """Columns of the names of what is told."""
 
@@ -46,7 +49,7 @@ def page(look: Look, width: int, colour: bool) -> Group:
         *section("Vocabulary", grid(rows.vocabulary(look))),
         *section("Validation text that also stands in training", grid(rows.overlap(look))),
         *section("Signs of trouble", grid(rows.troubles(look))),
-        *section("The first training tokens", *(Text("  ") + line for line in lines)),
+        *section("The first training tokens", *(Text("  ") + line for line in lines), Text(f"  {LEGEND}", "dim")),
         *section("What to know", *advice(look)),
     )
 

@@ -16,6 +16,9 @@ Row = tuple[str, str]
 FEW = 6
 """Examples of a kind."""
 
+LONG = 20
+"""Characters that are shown of a token in a list."""
+
 MANY = 24
 """Characters on a line."""
 
@@ -49,14 +52,14 @@ def training(look: Look) -> Iterator[Row]:
         f"it leaves out {number(e.left_out, 'token')}",
     )
     if e.epochs is not None:
-        times = f"{e.epochs:,.1f}" if e.epochs >= 1 else f"{e.epochs:.2g}"
+        times = f"{e.epochs:,.1f}" if e.epochs >= 0.95 else f"{e.epochs:.2g}"
         yield "each token", f"is seen {times} times in {number(e.steps or 0, 'step')}"
     if e.validation_windows:
         steps = number(max(1, round(e.evaluation_steps)), "step")
         yield (
             "an evaluation",
             f"reads {number(e.validation_windows, 'window')} and takes about as long as {steps}"
-            + (f"; the training has {e.evaluations}" if e.evaluations else ""),
+            + (f"; there are {number(e.evaluations, 'evaluation')}" if e.evaluations else ""),
         )
 
 
@@ -95,9 +98,14 @@ def vocabulary(look: Look) -> Iterator[Row]:
     yield "most frequent", "   ".join(f"{shown(tokenizer, i)} {percent(share)}" for i, share in use.commonest(FEW))
     if len(use.unseen):
         learned = sorted(use.unseen.tolist(), key=lambda i: -len(tokenizer.tokens[i]))  # bytes say little
-        listed = "   ".join(shown(tokenizer, i) for i in learned[:FEW])
+        listed = "   ".join(clipped(shown(tokenizer, i)) for i in learned[:FEW])
         share = len(use.unseen) / tokenizer.vocab_size
         yield "never in training", f"{len(use.unseen):,} ({percent(share)}): {listed}{' …' * (len(learned) > FEW)}"
+
+
+def clipped(label: str) -> str:
+    """The beginning of a token that is long."""
+    return label if len(label) <= LONG else f"{label[: LONG - 1]}…"
 
 
 def overlap(look: Look) -> Iterator[Row]:
@@ -110,7 +118,8 @@ def overlap(look: Look) -> Iterator[Row]:
         (f"lines of {WORTH}+", found.lines, found.line_bytes),
     ):
         about = "about " if found.one_in > 1 else ""
-        yield key, f"{about}{many:,}, {percent(ratio(shared, size))} of the validation text" if many else "none"
+        told = f"{about}{many:,} different, {percent(ratio(shared, size))} of the validation text"
+        yield key, told if many else "none"
     if found.example:
         yield "for example", found.example + "…" * (len(found.example) == SHOWN)
     if found.one_in > 1:

@@ -36,7 +36,8 @@ class Kind:
 
 REPLACED = Kind(
     "replacement characters (U+FFFD)",
-    "bytes could not be read when this text was made, and are lost; make it again from its source, in its encoding",
+    "bytes could not be read, by dataset.errors=replace here or when the text was made, and are lost; give the text's "
+    "own dataset.encoding, or make it again from its source",
 )
 NUL = Kind("NUL characters", "text with NULs is often UTF-16, or no text at all, read as something else; convert it")
 CONTROL = Kind("control characters", "they are rarely meant, and the model would write them too; remove them")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpt.data.token_file import TokenFile
+
 BLOCK = 1 << 20
 """Tokens that are looked at together."""
 
@@ -35,18 +37,19 @@ class TokenUse:
         return [(int(i), float(self.counts[i] / self.counts.sum())) for i in order if self.counts[i]]
 
 
-def token_use(tokens: np.ndarray, vocab_size: int, end_of_text: int | None, context: int) -> TokenUse:
+def token_use(file: TokenFile, end_of_text: int | None, context: int) -> TokenUse:
     """Count a split's ids, block by block.
 
     Args:
-        tokens: ids below `vocab_size`, shape (tokens,); a memory map is not read into memory as a whole.
-        vocab_size: number of ids there are.
+        file: is not read into memory as a whole.
         end_of_text: what stands after each document; None: all is one document.
         context: tokens of a sequence.
     """
-    counts = np.zeros(vocab_size, np.int64)
+    tokens, counts = file.tokens, np.zeros(file.vocab_size, np.int64)
     for first in range(0, len(tokens), BLOCK):
-        counts += np.bincount(tokens[first : first + BLOCK], minlength=vocab_size)
+        block = tokens[first : first + BLOCK]
+        file.check_ids(int(block.max()))
+        counts += np.bincount(block, minlength=file.vocab_size)
     shorter = longer = 0
     for lengths in document_lengths(tokens, end_of_text):
         shorter += int((lengths < context).sum())

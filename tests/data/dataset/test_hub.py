@@ -90,6 +90,7 @@ def test_a_folder_laid_out_as_a_data_set(folder, streaming, tmp_path, monkeypatc
     ("field.json", json.dumps({"data": [{"text": text} for text in ODD]}).encode(), "field: data"),
     ("table.csv", csv_of(ODD, ","), ""),
     ("table.csv", csv_of(ODD, ";"), 'sep: ";"'),
+    ("table.csv", csv_of(ODD, ";"), ""),
     ("table.csv.gz", gzip.compress(csv_of(ODD, ","), mtime=0), ""),
 ])  # fmt: skip
 @pytest.mark.parametrize("streaming", [True, False])
@@ -105,6 +106,75 @@ def test_text_that_looks_like_something_else_stays_text(tmp_path, name, content,
 def test_the_lines_of_plain_text_are_rows(tmp_path):
     (tmp_path / "a.txt").write_text("one\n\ntwo\n")
     assert read(build(tmp_path, validation_documents=1), "train") == ["two"]
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_joined_lines_of_plain_text_give_the_text_back(tmp_path, streaming, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.txt").write_bytes(b"one\n\n two\r\nlast")
+    settings = {"validation_documents": 0, "streaming": streaming}
+    assert read(build(tmp_path / "set", joined=True, **settings), "train") == ["one\n\n two\nlast"]
+    assert read(build(tmp_path / "set", **settings), "train") == ["one", " two", "last"]
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize("content, said", [
+    (b"id,text\n1,a,b\n", "its first row has more fields than its header; mend it, or quote what holds a comma"),
+    (b"text,text\na,b\n", "2 columns are called 'text'; rename all but one of them"),
+])  # fmt: skip
+def test_a_csv_of_which_no_column_is_sure(tmp_path, streaming, content, said, monkeypatch):
+    """The other file is the first, and as it should be."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.csv").write_bytes(b"id,text\n1,a\n")
+    (tmp_path / "set" / "b.csv").write_bytes(content)
+    assert refused(tmp_path / "set", streaming=streaming, validation_documents=0) == f"{tmp_path}/set/b.csv: {said}"
+
+
+def test_no_file_of_a_folder_is_lost(tmp_path):
+    for name in ("a.jsonl", "b.ndjson", "c.txt", "d e.md", "f.csv"):
+        (tmp_path / name).write_text('{"text": "x"}\n')
+    for name in ("README.md", "LICENSE", "LICENSE.txt", "dataset_infos.json", ".gitattributes", "i.png", ".hidden.csv"):
+        (tmp_path / name).write_text("{}")
+    do = "read all with dataset=text, or name data_files in the folder's README.md"
+    assert refused(tmp_path) == f"{tmp_path}: these files would be ignored: c.txt, d e.md, f.csv; {do}"
+    for name in ("c.txt", "d e.md", "f.csv"):
+        (tmp_path / name).unlink()
+    assert read(build(tmp_path, validation_documents=0), "train") == ["x", "x"]
+    (tmp_path / "train.jsonl").write_text('{"text": "y"}\n')  # the library takes it alone, for its name
+    assert refused(tmp_path) == f"{tmp_path}: these files would be ignored: a.jsonl, b.ndjson; {do}"
+    (tmp_path / "README.md").write_text("---\nconfigs:\n- {config_name: one, data_files: a.jsonl}\n---\n")
+    assert read(build(tmp_path, validation_documents=0), "train") == ["x"]
+
+
+def test_a_link_to_a_folder_of_links(tmp_path):
+    for name in ("files", "set"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "files" / "blob").write_text('{"text": "x"}\n')
+    (tmp_path / "set" / "a.jsonl").symlink_to(tmp_path / "files" / "blob")
+    (tmp_path / "link").symlink_to(tmp_path / "set")
+    assert read(build(tmp_path / "link", validation_documents=0), "train") == ["x"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl"])
+@pytest.mark.parametrize("streaming", [True, False])
+def test_the_encoding_of_a_folder(tmp_path, name, streaming, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / "set").mkdir()
+    content = {"a.txt": "déjà", "a.csv": "text\ndéjà\n", "a.jsonl": '{"text": "déjà"}\n'}[name]
+    (tmp_path / "set" / name).write_bytes(content.encode("latin-1"))
+    settings = {"validation_documents": 0, "streaming": streaming}
+    assert read(build(tmp_path / "set", encoding="latin-1", **settings), "train") == ["déjà"]
+    assert read(build(tmp_path / "set", errors="replace", **settings), "train") == ["d\ufffdj\ufffd"]
+    assert "utf-8" in refused(tmp_path / "set", **settings)
+
+
+def test_a_broken_file_that_is_downloaded_tells_its_cause(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.csv").write_bytes(b"text\n1\n1,2\n")
+    assert "Expected 1 fields in line 3, saw 2" in refused(tmp_path / "set", streaming=False)
 
 
 def test_the_first_documents_are_held_out(folder):
@@ -164,6 +234,8 @@ def test_a_column_of_a_table_is_told_with_its_file(folder):
 @pytest.mark.parametrize("settings, said", [
     ({"path": ""}, "dataset.path: expected user/name, a folder, or a URL of https, http or hf, got ''"),
     ({"path": "s3://a/b"}, "dataset.path: expected user/name, a folder, or a URL of https, http or hf, got 's3://a/b'"),
+    ({"path": "http://[::1"}, "dataset.path: 'http://[::1' is no URL: Invalid IPv6 URL"),
+    ({"path": "a/b", "encoding": "utf8x"}, "dataset.encoding: 'utf8x' is no encoding of text; "),
     ({"path": "https://a/b.txt", "split": "test"}, "dataset: a URL has no config, split, validation_split or revis"),
     ({"path": "a/b", "validation_split": "train"}, "dataset: split and validation_split are both train; "),
     ({"path": "a/b/c"}, "dataset.path: there is no folder a/b/c; a data set of the Hub is named user/name"),
@@ -215,6 +287,17 @@ def test_plain_text_behind_a_url(server, tmp_path):
     assert dataset.size("train") == len(text)
 
 
+def test_what_is_fetched_has_an_encoding(server, tmp_path):
+    for name, content in (("a.txt", "déjà"), ("a.jsonl", '{"text": "déjà"}')):
+        (tmp_path / "served" / name).write_bytes(content.encode("latin-1"))
+        url = f"{server.url}/{name}".replace("http", "HTTP")
+        assert read(build(url, encoding="latin-1", validation_documents=0), "train") == ["déjà"]
+        assert read(build(url, errors="replace", validation_documents=0), "train") == ["d\ufffdj\ufffd"]
+        (kept,) = (tmp_path / "downloads").glob(f"*.{name[2:]}")
+        said = f" ({kept} was fetched from {server.url}/{name}; delete it to have it fetched again)"
+        assert refused(url, validation_documents=0).endswith(said)
+
+
 def test_a_url_of_nothing(server):
     assert refused(f"{server.url}/a.txt") == f"{server.url}/a.txt: there is no such file"
     assert refused(f"{server.url}/a.jsonl") == f"{server.url}/a.jsonl: there is no such file"
@@ -239,9 +322,21 @@ def test_the_fingerprint_is_of_the_settings_and_of_a_folders_files(folder):
     names = [build("u/n"), build("u/m"), build("u/n", revision="v"), build("u/n", column="x"), build("https://h/a.txt")]
     assert len({dataset.fingerprint() for dataset in names}) == 5
     assert build("u/n").fingerprint() == names[0].fingerprint()
-    before = build(folder).fingerprint()
-    assert build(folder).fingerprint() == before
+    before = build(folder, config="tales").fingerprint()
+    (folder / "picture.png").write_bytes(b"beside the data")
+    assert build(folder, config="tales").fingerprint() == before
     (folder / "README.md").write_text(README.replace("short", "brief"))
-    edited = build(folder).fingerprint()
+    edited = build(folder, config="tales").fingerprint()
     (folder / "tales" / "train.parquet").rename(folder / "tales" / "other.parquet")
-    assert len({before, edited, build(folder).fingerprint()}) == 3
+    (folder / "README.md").write_text(README.replace("short", "brief").replace("/train.", "/other."))
+    assert len({before, edited, build(folder, config="tales").fingerprint()}) == 3
+
+
+def test_a_folder_that_is_no_data_set_is_refused_before_a_byte_is_read(tmp_path):
+    (tmp_path / "large.bin").write_bytes(b"x")
+    with pytest.raises(UserError, match="data files"):
+        build(tmp_path).fingerprint()
+    for name in ("a.txt", "b.txt", "c.jsonl"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(UserError, match="these files would be ignored: c.jsonl; "):
+        build(tmp_path).fingerprint()

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import datasets
 import huggingface_hub
 import pytest
@@ -5,7 +7,7 @@ from datasets.utils import logging
 from huggingface_hub.errors import OfflineModeIsEnabled
 
 from gpt.config import UserError
-from gpt.data.source.library import check_split, guarded, one_line, open_builder, told, undecodable
+from gpt.data.source.library import check_split, guarded, open_builder, reach, told, undecodable
 
 
 @pytest.mark.parametrize("error, said", [
@@ -27,6 +29,33 @@ def test_whatever_the_library_raises_is_one_line(error, said):
         raise error
     assert str(raised.value) == said
     assert raised.value.__cause__ is error
+
+
+def chained(*errors):
+    """The first, raised from the second, and so on."""
+    for error, cause in pairwise(errors):
+        error.__cause__ = cause
+    return errors[0]
+
+
+def test_the_cause_is_told():
+    outer = datasets.exceptions.DatasetGenerationError("An error occurred while generating the dataset")
+    with pytest.raises(UserError, match="^here: cannot be read: torn$"), told("here"):
+        raise chained(outer, ValueError("torn"))
+    refused = chained(ConnectionError("Max retries exceeded"), ValueError("pool"), OSError(111, "Connection refused"))
+    with pytest.raises(UserError, match=r"^here: cannot be reached \(Connection refused\); "), told("here"):
+        raise refused
+
+
+def test_without_network_only_what_is_kept_will_do(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path)
+    with pytest.raises(UserError, match=r"^u/n: cannot be reached \("):
+        reach("u/n", None, kept=True)
+    (tmp_path / "u___n").mkdir()
+    reach("u/n", None, kept=True)
+    with pytest.raises(UserError, match=r"^u/n: cannot be reached \("):
+        reach("u/n", None)
 
 
 @pytest.mark.parametrize("error", [UserError("as it is"), KeyboardInterrupt(), MemoryError()])
@@ -70,10 +99,6 @@ def test_each_step_of_an_iterator_is_guarded_and_nothing_between():
 def test_the_place_of_a_byte_that_is_no_text(tmp_path, content, encoding, said):
     (tmp_path / "a").write_bytes(content)
     assert undecodable(str(tmp_path / "a"), UnicodeDecodeError(encoding, b"x", 0, 1, "")) == said
-
-
-def test_one_line():
-    assert one_line("\n  a \t b\nc") == "a b"
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ def test_gzip_is_opened_by_name(file):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"ab\xffcd", "2 (ff: invalid start byte); set dataset.encoding to what it is in, cp1252,"),
+        (b"ab\xffcd", "2 (ff: invalid start byte); set dataset.encoding to what it is in, cp1252 "),
         ("12345日".encode()[:-1], "5 (e6 97: unexpected end of data); set"),
         (b"1234567\xe6\x97x", "7 (e6 97: invalid continuation byte); set"),
         (codecs.BOM_UTF8 + b"abcdef\xc3", "9 (c3: unexpected end of data); set"),
@@ -210,7 +210,7 @@ def test_the_offset_is_that_of_the_whole_file(tmp_path_factory, content, size):
             "no utf-16-le text at byte 2 (00 dc: illegal encoding); set dataset.encoding to",
         ),
         ("shift_jis", b"abc\x82", "no shift_jis text at byte 3 (82: incomplete multibyte sequence); set"),
-        ("ascii", "zwölf".encode(), "no ascii text at byte 2 (c3: ordinal not in range(128)); set"),
+        ("ascii", "zwölf".encode(), "no ascii text at byte 2 (c3: ordinal not in range(128)); it reads as utf-8"),
         ("cp1252", b"abcdef\x81", "no cp1252 text at byte 6 (81: character maps to <undefined>); set"),
     ],
 )
@@ -306,3 +306,19 @@ def test_memory_does_not_grow_with_the_file(tmp_path, separator):
         assert length == million * 500_000
         peaks.append(peak)
     assert peaks[1] < peaks[0] + 1024
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_wide_text_without_a_mark_is_not_taken_for_utf_8(file, encoding):
+    content = ("plain text\r\n" * 20).encode(encoding)
+    message = refusal(file(content))
+    assert message == f"many bytes are zero, so this is no utf-8; set dataset.encoding={encoding}"
+    assert read(file(content), encoding=encoding) == ["plain text\r\n" * 20]
+    assert read(file(b"\0" * 500)) == ["\0" * 500], "zeros alone are what they are"
+    assert read(file(b"a\0b\0")) == ["a\0b\0"], "a few zeros may be meant"
+
+
+def test_utf_16_by_its_mark_alone_needs_one(file):
+    content = ("plain text\r\n" * 20).encode("utf-16-le")
+    message = refusal(file(content), encoding="utf-16")
+    assert message.endswith("UTF-16 stream does not start with BOM; set dataset.encoding=utf-16-le")

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from gpt.config import ROOT, UserError
-from gpt.data.source.rows import check_column, column_types, csv_options, ending, is_table, read_files, texts
+from gpt.data.source.columns import check_column, column_types, texts
+from gpt.data.source.rows import csv_options, ending, is_table, read_files
 
 TRICKY = [
     "a\r\nb",
@@ -85,6 +86,10 @@ def test_a_table_is_told_by_its_name(name, kind):
     ("marked.csv", b"\xef\xbb\xbf" + as_csv(TRICKY)),
     ("a.tsv", as_csv(TRICKY, "\t")),
     ("odd [1]*? #%20 name.jsonl", as_jsonl(TRICKY)),
+    ("x[1].csv.GZ", gzip.compress(as_csv(TRICKY), mtime=0)),
+    ("c::d.csv", as_csv(TRICKY)),
+    ("semicolon.csv", as_csv(TRICKY, ";")),
+    ("later.json", b"\n \n" + json.dumps([{"text": value} for value in TRICKY], indent=1).encode()),
     (".hidden.csv", as_csv(TRICKY)),
 ])  # fmt: skip
 def test_text_comes_out_as_it_stands_in_the_file(tmp_path, name, content):
@@ -167,6 +172,38 @@ def test_a_missing_column_names_those_that_hold_text(tmp_path):
     )
 
 
+def test_a_row_without_the_column_is_left_out_wherever_it_is(tmp_path):
+    late = put(tmp_path / "a.jsonl", b'{"n": 1}\n{}\n{"text": "a"}\n{"n": 2}\n')
+    assert list(read_files([late], "text")) == ["a"]
+    nulls = put(tmp_path / "b.jsonl", b'{"n": 1}\n{"text": null}\n')
+    assert list(read_files([nulls], "text")) == []
+    never = put(tmp_path / "c.jsonl", b'{"n": 1}\n{"title": "x"}\n{"body": "y", "title": 3}\n')
+    assert refused(never) == f"{never}: there is no column 'text'; set dataset.column to one of title, body"
+
+
+def test_a_semicolon_in_a_table_of_commas_is_text(tmp_path):
+    path = put(tmp_path / "a.csv", b"n,text\n1,a;b\n")
+    assert list(read_files([path], "text")) == ["a;b"]
+    said = "there is no column 'x'; set dataset.column to one of n, text"
+    semicolons = put(tmp_path / "b.csv", b"n;text\n1,5;a\n")
+    assert refused(semicolons, "x") == f"{semicolons}: {said}"
+
+
+def test_two_columns_of_one_name_in_parquet(tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    parquet.write_table(table, path := str(tmp_path / "a.parquet"))
+    assert refused(path) == f"{path}: 2 columns are called 'text'; rename all but one of them"
+
+
+def test_a_column_may_be_called_as_pandas_calls_a_second_one(tmp_path):
+    assert list(read_files([put(tmp_path / "a.csv", b"text,text.1\na,b\n")], "text")) == ["a"]
+
+
+def test_not_all_of_many_columns_are_listed(tmp_path):
+    path = put(tmp_path / "a.jsonl", json.dumps({f"c{i}": "x" for i in range(50)}).encode())
+    assert refused(path).endswith("c18, c19 and 30 more")
+
+
 @needs_parquet
 def test_parquet_files_of_others():
     flags, names = str(PARQUET / "overflow_i16_page_cnt.parquet"), str(PARQUET / "delta_byte_array.parquet")
@@ -195,17 +232,20 @@ def test_a_row_that_holds_something_else_than_text(tmp_path, value, shown):
     ("a.csv", b"", ": the file is empty"),
     ("a.parquet", b"", ": the file is empty"),
     ("a.jsonl", b"\n\n", ": the file is empty"),
-    ("a.jsonl", b"[1]", ":1: [1] is no object; there must be one a line: {\"text\": …}"),
+    ("a.jsonl", b"7", ":1: 7 is no object; there must be one a line: {\"text\": …}"),
+    ("a.jsonl", b'\n[\n{"text": "x"}]', ": it is an array, and no object a line; rename it so that it ends in .json"),
     ("a.jsonl", b'{"text": "x"}\n{"text": "x"\n', ":2: this is no JSON: Expecting ',' delimiter at character 12"),
     ("a.json", b'[{"text": "x"},\n5]', ":2: 5 is no object; there must be one a line: {\"text\": …}"),
-    ("a.jsonl", b"[" * 100_000, ":1: this JSON cannot be read: maximum recursion depth exceeded"),
+    ("a.jsonl", b'{"a":' * 100_000, ":1: this JSON cannot be read: maximum recursion depth exceeded"),
     ("a.jsonl", b'{"text": "a\\ud83d"}', ":1: \\ud83d is half of a surrogate pair and no character; remove it"),
     ("a.csv", b"text\n1,2\n", ": its first row has more fields than its header; mend it, or quote what holds a comma"),
     ("a.csv", b"text\n1\n1,2\n", ": cannot be read: Error tokenizing data. C error: Expected 1 fields in line 3"),
     ("a.csv", b'text\n"a', ": cannot be read: Error tokenizing data. C error: EOF inside string starting at row 1"),
     ("a.csv.gz", b"text\nx", ": cannot be read: Not a gzipped file"),
     ("a.jsonl.gz", gzip.compress(b'{"text": "x"}', mtime=0)[:-9], ": cannot be read: Compressed file ended before"),
-    ("a[1].jsonl.gz", gzip.compress(b"{}", mtime=0), ": a gzipped file with [ or ] in its name cannot be read"),
+    ("a.jsonl", b"{}\n{}", ": it has no columns; name a table that has a column of text"),
+    ("a.csv", b"text,n,text\na,1,b\n", ": 2 columns are called 'text'; rename all but one of them"),
+    ("a.tsv", b"text\ttext\ttext\na\tb\tc\n", ": 3 columns are called 'text'; rename all but one of them"),
     ("a.parquet", b"PAR1, or not", ": cannot be read: Parquet magic bytes not found"),
 ])  # fmt: skip
 def test_files_that_are_not_what_their_names_say(tmp_path, name, content, said):
@@ -232,7 +272,8 @@ def test_rows_of_the_library(tmp_path):
         list(texts(rows, "n", "here"))
     with pytest.raises(UserError, match="here: column 'n' holds int64, not text; set dataset.column to one of text"):
         check_column(column_types(rows, "here"), "n", "here")
-    assert csv_options(["a"])["features"].arrow_schema.field("a").type == pa.string()
+    path = put(tmp_path / "a.csv", b"a\n1\n")
+    assert csv_options(path, "a", {})["features"].arrow_schema.field("a").type == pa.string()
 
 
 def test_the_library_is_silent_and_left_as_it_was(tmp_path, capfd):
@@ -253,7 +294,8 @@ def test_nothing_is_written_beside_the_file_or_at_home(tmp_path, monkeypatch):
 
 WATCHED = """
 import sys
-from gpt.data.source.rows import read_files
+from gpt.data.source.columns import check_column, column_types, texts
+from gpt.data.source.rows import csv_options, ending, is_table, read_files
 def now():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
 for path in sys.argv[1:]:

@@ -3,7 +3,17 @@ from dataclasses import replace
 
 import pytest
 
-from gpt.insight.data.advice import RULES, advise, duplicates, long_line, repetition, strangers, troubles, validation
+from gpt.insight.data.advice import (
+    RULES,
+    advise,
+    duplicates,
+    lines,
+    long_line,
+    repetition,
+    strangers,
+    troubles,
+    validation,
+)
 from gpt.insight.data.advice import vocabulary as vocabulary_rule
 
 LONG = "a line that is long enough to be no accident at all"
@@ -43,7 +53,7 @@ def test_a_validation_split_of_few_windows(good, looked):
         (92, 0.5, "sees 50 % of the text, which is fine; all of it is steps=185"),
         (185, 1.0, None),
         (2950, 15.99, None),
-        (2960, 16.04, "is seen 16 times.*take steps=740 "),
+        (2960, 16.04, "is seen 16 times.*take steps=2960 "),
         (None, None, "depends on the budget: 185 steps see each once"),
     ],
 )
@@ -67,12 +77,29 @@ def test_a_model_larger_than_its_text(good):
 
 
 def test_a_vocabulary_larger_than_its_text(looked):
-    words = " ".join(f"{i * i * i:x}" for i in range(100, 900)) * 2
+    words = " ".join(f"{i * i * i:x}" for i in range(100, 4000)) * 2
     look = looked([words], [], "tokenizer=bpe", "tokenizer.vocab_size=2000")
     (text,) = told(vocabulary_rule, look)
     assert "tokens occur fewer than 10 times" in text
     assert "tokenizer.vocab_size=512." in text
     assert told(vocabulary_rule, looked(["x" * 99])) == [], "bytes that never occur cost nothing"
+
+
+def test_lines_that_may_be_documents(looked):
+    names = "emma\n" * 100
+    (text,) = told(lines, looked([names]))
+    assert "All 100 lines are short." in text
+    assert r"'dataset.separator=\n'" in text
+    assert told(lines, looked(["emma\n" * 99])) == []
+    assert told(lines, looked([names + "x" * 41])) == []
+    assert told(lines, looked([names, names])) == [], "documents that are there already"
+
+
+def test_line_ends_that_the_model_would_write(looked):
+    (text,) = told(lines, looked(["a\r\nb\r\n" * 9]))
+    assert r"dataset.newline=lf (dataset=text) makes it \n." in text
+    assert told(lines, looked(["a\r\nb\n" * 9])) == [], "mixed ones are trouble, told elsewhere"
+    assert told(lines, looked(["ab" * 9])) == []
 
 
 def test_characters_that_bloat_a_vocabulary(looked):
@@ -119,4 +146,4 @@ def test_each_sentence_ends_and_says_what_to_do(looked):
         for _, text in advise(look):
             assert text.endswith(".")
             assert "\n" not in text
-    assert len(RULES) == 7
+    assert len(RULES) == 8

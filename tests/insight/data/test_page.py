@@ -31,7 +31,7 @@ def test_the_numbers_are_there(looked):
     assert row(text, "an epoch") == "12 sequences of 8 tokens, 6 steps of 2; it leaves out 8 tokens"
     assert row(text, "each token") == "is seen 1.7 times in 10 steps"
     assert row(text, "an evaluation").startswith(
-        "reads 3 windows and takes about as long as 1 step; the training has 3"
+        "reads 3 windows and takes about as long as 1 step; there are 3 evaluations"
     )
     assert row(text, "characters") == "102"
     assert "shortest 2 characters, median 100, longest 100" in text
@@ -49,7 +49,7 @@ def test_only_what_is_found_is_shown(looked):
     loud = printed(looked(["abcd\0" * 25, "", LONG], [LONG, "é"]))
     assert row(loud, "empty") == "1"
     assert row(loud, "only in validation") == "1: é"
-    assert row(loud, "whole documents") == "1, 96.2 % of the validation text"
+    assert row(loud, "whole documents") == "1 different, 96.2 % of the validation text"
     assert row(loud, "for example") == LONG
     assert row(loud, "25") == "NUL characters, first in train, document 1:"
     assert re.search(r"^ +abcd<U\+0000>abcd<U\+0000>", loud, re.M)
