@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-from gpt.files import AT_WORK, workshop
+from gpt import files
+from gpt.config import UserError
+from gpt.files import AT_WORK, read_json, workshop
 
 HOLD = """
 import sys, time
@@ -49,3 +51,13 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(tmp_pat
     with workshop(tmp_path, ".making-"):
         assert not os.path.exists(abandoned)  # noqa: PTH110
     assert list(tmp_path.iterdir()) == [other]
+
+
+def test_json_of_no_sensible_size_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    path.write_text('{"a": 1}')
+    monkeypatch.setattr(files, "LARGEST_JSON", 8)
+    assert read_json(path) == {"a": 1}
+    monkeypatch.setattr(files, "LARGEST_JSON", 7)
+    with pytest.raises(UserError, match="a JSON file is expected there"):
+        read_json(path)

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from gpt.data import progress
 from gpt.data.progress import watched
 
 CODE = """
@@ -22,6 +23,12 @@ def test_without_a_terminal_the_documents_pass_and_short_work_is_silent(capfd):
     documents = watched([["a", "b"], [], ["c"]], "reading", 3)
     assert [list(document) for document in documents] == [["a", "b"], [], ["c"]]
     assert capfd.readouterr() == ("", "")
+
+
+def test_it_counts_bytes_and_not_characters(capfd, monkeypatch):
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    assert ["".join(document) for document in watched([["日", "本"]], "reading", 6)] == ["日本"]
+    assert capfd.readouterr().err.splitlines() == ["reading: 3 bytes of 6 bytes", "reading: 6 bytes of 6 bytes"]
 
 
 @pytest.mark.parametrize("total, shown", [(0, "bytes\n"), (270, " bytes of 270 bytes\n")])

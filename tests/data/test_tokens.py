@@ -1,3 +1,4 @@
+import errno
 import os
 import re
 import signal
@@ -99,6 +100,26 @@ def test_a_full_disk_is_one_line(texts, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_full_quota_is_a_full_disk(texts, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr("gpt.data.token_file.write", full)
+    with pytest.raises(RunError, match="no room is left for the tokens"):
+        prepare(texts(["ab"], []), BYTE, tmp_path)
+
+
+def test_what_gets_its_name_is_on_disk_and_then_so_is_the_name(texts, tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(
+        "gpt.data.tokens.sync", lambda path: synced.append((path.name, len([*tmp_path.glob("texts-*")])))
+    )
+    name = prepare(texts(["ab"], ["z"]), BYTE, tmp_path).train.path.parent.name
+    files = ["prepared.json", "train.bin", "validation.bin", "vocabulary.json"]
+    assert sorted(synced[:-1]) == sorted((what, 0) for what in [*files, name])
+    assert synced[-1] == (tmp_path.name, 1)
+
+
 def test_no_text_at_all_is_no_tokens(texts, tmp_path):
     prepared = prepare(texts([], []), BPE_300, tmp_path)
     assert len(prepared.train) == 0
@@ -137,6 +158,13 @@ def test_another_text_split_or_setting_is_prepared_anew(texts, tmp_path):
     paths = {prepare(dataset, tokenizer, tmp_path).train.path for dataset, tokenizer in variants}
     assert len(paths) == len(variants)
     assert all(re.fullmatch(r"texts-(bpe|byte)-[0-9a-f]{16}", path.parent.name) for path in paths)
+
+
+def test_what_another_version_prepared_is_not_taken(texts, tmp_path, monkeypatch):
+    dataset = texts(["ab"], ["z"])
+    before = prepare(dataset, BYTE, tmp_path).train.path
+    monkeypatch.setattr("gpt.data.tokens.VERSION", 1_000_000)
+    assert prepare(dataset, BYTE, tmp_path).train.path != before
 
 
 def test_the_same_is_prepared_in_the_same_bytes(texts, tmp_path):

@@ -53,7 +53,9 @@ def test_data_are_prepared_and_evaluations_can_be_capped(tmp_path):
     data = settings(**given, eval_tokens=20).prepare_data(tmp_path / "data")
     assert (len(data.train), len(data.validation)) == (101, 20)
     assert data.description.endswith("; evaluations cover the first 20 of 51 validation tokens")
-    assert len(settings(**given, eval_tokens=51).prepare_data(tmp_path / "data").validation) == 51
+    data = settings(**given, eval_tokens=51).prepare_data(tmp_path / "data")
+    assert len(data.validation) == 51
+    assert "evaluations" not in data.description
     assert len(list((tmp_path / "data").iterdir())) == 1
 
 

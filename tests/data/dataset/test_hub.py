@@ -202,6 +202,26 @@ def test_at_least_as_much_is_left_as_is_held_out(folder):
     assert "only 20 documents" in refused(folder, "validation", config="tales", validation_documents=21)
 
 
+def test_validation_reads_no_more_than_it_holds_out():
+    def texts():
+        yield from TALES[:3]
+        raise AssertionError("read too far")
+
+    assert list(hold_out(texts(), 2, "validation", "p")) == TALES[:2]
+
+
+def test_rows_without_text_are_no_documents(tmp_path):
+    for split in ("train", "validation"):
+        rows = [f"{split} 1", "", None, f"{split} 2"]
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in rows))
+    for settings, found in (
+        ({"validation_split": "validation"}, [["train 1", "train 2"], ["validation 1", "validation 2"]]),
+        ({"validation_documents": 1}, [["train 2"], ["train 1"]]),
+    ):
+        dataset = build(tmp_path, **settings)
+        assert [read(dataset, split) for split in ("train", "validation")] == found
+
+
 def test_a_slice_of_what_is_downloaded(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     settings = {"config": "tales", "split": "train[:50%]", "validation_split": "train[50%:]"}
@@ -296,6 +316,13 @@ def test_what_is_fetched_has_an_encoding(server, tmp_path):
         (kept,) = (tmp_path / "downloads").glob(f"*.{name[2:]}")
         said = f" ({kept} was fetched from {server.url}/{name}; delete it to have it fetched again)"
         assert refused(url, validation_documents=0).endswith(said)
+
+
+def test_the_size_of_what_is_compressed_is_not_known(server, tmp_path):
+    (tmp_path / "served" / "a.txt.gz").write_bytes(gzip.compress(b"some text", mtime=0))
+    dataset = build(f"{server.url}/a.txt.gz", validation_documents=0)
+    assert read(dataset, "train") == ["some text"]
+    assert dataset.size("train") is None
 
 
 def test_a_url_of_nothing(server):

@@ -225,6 +225,8 @@ def test_how_it_is_held_out_can_be_told(here):
     write("f/a.txt", "f/b.txt", "f/c.txt", "f/d.txt")
     assert splits("f", holdout="document", validation_fraction=0.5) == (["f/b.txt", "f/d.txt"], ["f/a.txt", "f/c.txt"])
     assert splits("f", holdout="tail", validation_fraction=0.5) == (["f/a.txt", "f/b.txt"], ["f/c.txt", "f/d.txt"])
+    write(*(f"g/{i:02}.txt" for i in range(20)))
+    assert splits("g", holdout="tail")[1] == ["g/18.txt", "g/19.txt"]
 
 
 def test_validation_has_files_of_its_own(here):

@@ -73,7 +73,8 @@ def test_urls_that_end_alike_are_told_apart():
 
 
 @pytest.mark.parametrize("path", ["/busy", "/broken"])
-def test_what_fails_once_is_tried_again(server, tmp_path, path):
+def test_what_fails_once_is_tried_again(server, tmp_path, path, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 64)  # the first block of what breaks off after 100 bytes is written
     assert fetch(server.url + path, tmp_path).read_bytes() == TEXT
     assert server.asked == [path, path]
 
@@ -91,6 +92,20 @@ def test_what_fails_leaves_nothing_behind(server, tmp_path, path, tries, said):
     assert "\n" not in str(error.value)
     assert server.asked == [path] * tries
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_does_not_answer_is_given_up(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "TIMEOUT", 0.1)
+    with pytest.raises(UserError, match=r"/silent: cannot be reached \(.*Read timed out"):
+        fetch(f"{server.url}/silent", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_gets_its_name_is_on_disk(server, tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(module, "sync", lambda path: synced.append((path.name, path.read_bytes() == TEXT)))
+    path = fetch(f"{server.url}/a.txt", tmp_path)
+    assert synced == [(path.name, True)]
 
 
 def test_a_server_that_is_not_there(server, tmp_path):

@@ -183,6 +183,13 @@ def test_bytes_that_are_no_text_are_named_with_the_way_out(file, content, messag
     assert refusal(file(content)).startswith(f"no utf-8 text at byte {message}")
 
 
+def test_an_encoding_is_not_proposed_to_those_who_have_it(file):
+    half = file("plain".encode("utf-16-le") + b"\x00\xdc")  # half of a surrogate pair
+    told = refusal(half, encoding="utf-16-le")
+    assert told.startswith("no utf-16-le text at byte 10 (00 dc: ")
+    assert "set dataset.encoding to what it is in" in told
+
+
 @settings(deadline=None)
 @given(content=st.binary(min_size=1, max_size=12) | TEXT.map(str.encode), size=st.integers(1, 9))
 def test_the_offset_is_that_of_the_whole_file(tmp_path_factory, content, size):

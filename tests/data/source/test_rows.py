@@ -80,6 +80,7 @@ def test_a_table_is_told_by_its_name(name, kind):
     ("a.JSONL.gz", gzip.compress(as_jsonl(TRICKY), mtime=0)),
     ("a.json", as_jsonl(TRICKY)),
     ("array.json", json.dumps([{"text": value} for value in TRICKY], indent=1).encode()),
+    ("marked array.json", b"\xef\xbb\xbf" + json.dumps([{"text": value} for value in TRICKY]).encode()),
     ("marked.jsonl", b"\xef\xbb\xbf" + as_jsonl(TRICKY)),
     ("a.csv", as_csv(TRICKY)),
     ("a.csv.gz", gzip.compress(as_csv(TRICKY), mtime=0)),

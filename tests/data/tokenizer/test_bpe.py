@@ -107,6 +107,15 @@ def test_no_more_is_read_than_it_learns_from(size, learned):
     assert BPEConfig(learn_from=size).build(documents).tokens[256:-1] == learned
 
 
+def test_what_it_learns_from_is_counted_in_bytes():
+    def documents(split):
+        yield ["日本"]
+        yield ["日本"]
+        raise AssertionError("two characters of three bytes each, twice, are twelve bytes")
+
+    BPEConfig(learn_from=12).build(documents)
+
+
 def test_what_it_learns_from_ends_with_a_piece():
     text = "ab, " * 300 + "cd, " * 400  # the pieces end at 1,026, 2,050, ...
     assert b"cd" not in build([text], learn_from=1026, pattern="gpt2").tokens

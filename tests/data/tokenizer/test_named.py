@@ -1,5 +1,6 @@
 import hashlib
 import socket
+import threading
 
 import pytest
 import tiktoken
@@ -103,7 +104,11 @@ def test_a_connection_that_is_never_answered_is_given_up(nowhere, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{server.getsockname()[1]}")
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{server.getsockname()[1]}")
+        before = set(threading.enumerate())
         assert "(TimeoutError)" in refusal("p50k_base")
+        waiting = set(threading.enumerate()) - before
+        assert waiting
+        assert all(thread.daemon for thread in waiting), "the program could not end"
 
 
 def test_a_pattern_that_is_not_known_is_refused(published, monkeypatch):

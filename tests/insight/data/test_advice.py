@@ -1,6 +1,8 @@
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from gpt.insight.data.advice import (
@@ -11,6 +13,7 @@ from gpt.insight.data.advice import (
     long_line,
     repetition,
     strangers,
+    suggested_size,
     troubles,
     validation,
 )
@@ -102,6 +105,14 @@ def test_line_ends_that_the_model_would_write(looked):
     assert told(lines, looked(["ab" * 9])) == []
 
 
+@pytest.mark.parametrize("often, size", [(3, 512), (1023, 512), (1024, 1024), (2047, 1024)])
+def test_the_vocabulary_that_is_proposed_is_filled(good, often, size):
+    use = replace(good.use, counts=np.array([10] * often + [9] * 3000))
+    tokenizer = SimpleNamespace(vocab_size=len(use.counts))
+    look = replace(good, use=use, prepared=replace(good.prepared, tokenizer=tokenizer))
+    assert suggested_size(look) == size
+
+
 def test_characters_that_bloat_a_vocabulary(looked):
     kanji = "".join(chr(0x4E00 + i) for i in range(600))
     (text,) = told(vocabulary_rule, looked([kanji * 9], [], "tokenizer=char"))
@@ -114,6 +125,8 @@ def test_validation_text_that_training_knows(looked):
     (text,) = told(duplicates, looked([LONG + "\nmore"], [LONG + "\nelse"]))
     assert text.startswith("91.1 % of the validation text")  # 51 of 56 bytes
     assert told(duplicates, looked([LONG + "\nmore"], [LONG + "\n" + "x" * 3000])) == []
+    (text,) = told(duplicates, looked(["short one", "and more"], ["short one", "x" * 27]))
+    assert text.startswith("25.0 % of the validation text")  # 9 of 36 bytes, and no line that is compared
     assert told(duplicates, looked(["some text of mine"])) == []
 
 

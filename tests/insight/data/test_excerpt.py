@@ -48,6 +48,11 @@ def test_full_lines_end_between_tokens(byte):
     assert lines(byte, "abcdef", width=6, height=1) == ["a│b│c"]
 
 
+def test_a_token_wider_than_a_line_is_a_line():
+    bpe = BPEConfig(name="bpe", vocab_size=300).build(lambda _: iter([["longword " * 50]]))
+    assert lines(bpe, "longword a longword", width=5) == ["longword", "·│a", "·longword"]
+
+
 def test_wide_characters_take_two_columns():
     bpe = BPEConfig(name="bpe", vocab_size=300).build(lambda _: iter([["日本" * 50]]))
     found = lines(bpe, "日本a" * 20, width=40, height=99)

@@ -46,6 +46,11 @@ def test_trouble_of_both_splits_is_one(looked):
     assert (troubles[MIXED_ENDS].count, troubles[MIXED_ENDS].place) == (1, None)
 
 
+def test_line_ends_of_one_kind_are_no_trouble(looked):
+    assert looked(["one line\r\nand another\r\n"]).troubles == []
+    assert looked(["one line\nand another\n"]).troubles == []
+
+
 def test_what_may_be_meant_is_not_told(looked):
     assert looked(["Ã© " * 2 + "x" * 20]).troubles == []
     assert [trouble.kind for trouble in looked(["Ã© " * 3 + "x" * 20]).troubles] == [MISREAD]

@@ -44,6 +44,8 @@ def test_the_numbers_are_there(looked):
 
 def test_only_what_is_found_is_shown(looked):
     quiet = printed(looked(["abcd" * 25]))
+    assert "█" not in quiet, "there is only one length"
+    assert row(quiet, "longest line") == "100 characters, in train"
     for title in ("Signs of trouble", "Validation text that also stands in training", "only in validation", "empty"):
         assert title not in quiet
     loud = printed(looked(["abcd\0" * 25, "", LONG], [LONG, "é"]))
@@ -59,6 +61,8 @@ def test_bars_grow_with_what_they_stand_for(looked):
     text = printed(looked(["x" * 3] * 30 + ["x" * 100] * 10))
     bars = {low: (len(bar), int(many)) for low, bar, many in re.findall(r"(\d+)-\d+ +(█+) (\d+)", text)}
     assert bars == {"2": (30, 30), "64": (10, 10)}
+    text = printed(looked(["x" * 3] * 100 + ["x" * 100]))
+    assert re.search(r"^ +64-127 +█ 1 *$", text, re.M), "one of a hundred is seen, be it less than a column"
 
 
 def test_nothing_is_wider_than_the_page(looked):

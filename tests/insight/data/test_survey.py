@@ -54,6 +54,7 @@ def test_trouble_is_placed_in_its_document():
     assert (many, place.document, place.text) == (2, 2, "fineone\ufffdtwo<|endoftext|>\x01\ufffd")
     assert seen.found[MARKS][0] == 1
     assert seen.found[CONTROL][1].document == 2
+    assert survey([["fine"], ["\ufffdat once"]]).found[REPLACED][1].document == 2
 
 
 def test_trouble_is_counted_over_blocks_and_shown_where_it_stands_first(monkeypatch):
