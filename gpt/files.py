@@ -1,10 +1,11 @@
 """Files of plain data: read without trust, written to last."""
 
+import errno
 import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +16,9 @@ try:
     import fcntl
 except ImportError:  # Windows, where what a killed process leaves is not removed
     fcntl = None  # type: ignore[assignment]
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of the errors that tell of a disk, or one's share of it, without room."""
 
 AT_WORK = ".at-work"
 """A file in a temporary folder, locked for as long as its process lives."""
@@ -77,10 +81,11 @@ def workshop(parent: Path, prefix: str) -> Iterator[Path]:
         TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as name,
         (Path(name) / f"{AT_WORK}.new").open("w") as mark,
     ):
-        if fcntl:
+        with suppress(OSError):  # a file system without locks: then nobody can tell, and what is left stays
             # Locked before it has the name that is looked for: nobody finds it unlocked.
-            fcntl.flock(mark, fcntl.LOCK_EX)
-            Path(mark.name).rename(Path(name) / AT_WORK)
+            if fcntl:
+                fcntl.flock(mark, fcntl.LOCK_EX)
+                Path(mark.name).rename(Path(name) / AT_WORK)
         yield Path(name)
 
 

@@ -102,7 +102,7 @@ RANDOM = random.Random(0).randbytes(100_000)
             [],
             "no utf-8 text at byte 2 (fc: invalid start byte); set dataset.e",
         ),
-        ("a.txt", "text".encode("utf-16") * 999, [], "set dataset.encoding=utf-16-le, which it looks like"),
+        ("a.txt", "text".encode("utf-16") * 999, [], "set dataset.encoding=utf-16-le"),
         ("a.txt", RANDOM, [], "this seems to be no text; leave it out"),
         ("a.txt", "text".encode("utf-16"), ["dataset.encoding=utf-16", "tokenizer=char"], "the train split has"),
         ("a.txt", b"text", ["dataset.encoding=utf-17"], "dataset.encoding: 'utf-17' is no encoding of text; did you"),

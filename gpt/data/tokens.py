@@ -5,22 +5,23 @@ Prepared tokens are one folder: `train.bin` and `validation.bin`, the tokenizer'
 whole, or it is not there.
 """
 
-import errno
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gpt.config import Config, RunError, UserError, parse
 from gpt.data import token_file
-from gpt.data.dataset import SPLITS, Dataset
+from gpt.data.dataset import SPLITS, Dataset, Document, Split
 from gpt.data.progress import bar, watched
+from gpt.data.source.holdout import by_tail
 from gpt.data.token_file import Counts, TokenFile
 from gpt.data.tokenizer import FILE as VOCABULARY
 from gpt.data.tokenizer import Tokenizer, TokenizerConfig, load
-from gpt.files import read_json, sync, workshop
+from gpt.files import FULL, read_json, sync, workshop
 
 SIDECAR = "prepared.json"
 
@@ -82,7 +83,7 @@ def prepare(
         try:
             make(dataset, tokenizer, whole, check)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in FULL:
                 raise
             raise RunError(f"{folder}: no room is left for the tokens; make some, or train on less text") from None
     prepared = open_prepared(whole, dataset.describe())
@@ -113,9 +114,7 @@ def fingerprint(dataset: Dataset, tokenizer: TokenizerConfig) -> str:
 
 def fill(folder: Path, dataset: Dataset, config: TokenizerConfig) -> None:
     """Write a split's tokens after the other, and what belongs to them; `prepared.json` comes last."""
-    tokenizer = config.build(
-        lambda split: watched(dataset.documents(split), f"{config.name} tokenizer", dataset.size(split))
-    )
+    tokenizer = config.build(partial(to_learn_from, dataset, f"{config.name} tokenizer"))
     tokenizer.save(folder)
     counts = {}
     for split in SPLITS:
@@ -126,6 +125,17 @@ def fill(folder: Path, dataset: Dataset, config: TokenizerConfig) -> None:
     sidecar = Sidecar(text=dataset.describe(), vocabulary=hash_of(folder / VOCABULARY), **counts)
     text = sidecar.model_dump_json(indent=2) + "\n"
     (folder / SIDECAR).write_text(text, encoding="utf-8")
+
+
+def to_learn_from(dataset: Dataset, doing: str, split: Split) -> Iterator[Document]:
+    """A split's documents as a tokenizer reads them, with a bar; no more of them than training may read.
+
+    A token is hardly less than a character, so `max_tokens` characters are as many as matter.
+    """
+    documents = dataset.documents(split)
+    if split == "train" and dataset.max_tokens is not None:
+        documents = by_tail(documents, dataset.max_tokens, "train")
+    return watched(documents, doing, dataset.size(split))
 
 
 def hash_of(file: Path) -> str:

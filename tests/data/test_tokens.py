@@ -4,16 +4,19 @@ import re
 import signal
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpt.config import RunError, UserError
+from gpt.data.dataset import Dataset
 from gpt.data.dataset.builtin import BuiltinConfig
-from gpt.data.token_file import Counts
+from gpt.data.token_file import CORES, Counts
 from gpt.data.tokenizer.bpe import BPE, BPEConfig
 from gpt.data.tokenizer.byte import ByteConfig
+from gpt.data.tokenizer.char import CharConfig
 from gpt.data.tokens import prepare
 
 BYTE = ByteConfig()
@@ -86,6 +89,29 @@ def test_training_tokens_are_limited_and_validation_is_not(texts, tmp_path):
     assert len(prepared.validation) == 7
     assert len(whole.train) == 8
     assert whole.train.path != prepared.train.path
+
+
+@pytest.mark.parametrize("tokenizer", [CharConfig(), BPE_300])
+def test_a_tokenizer_learns_from_no_more_than_training_may_read(tokenizer, tmp_path):
+    class Endless(Dataset):
+        name = "texts"
+        max_tokens = 100
+
+        def fingerprint(self):
+            return "0"
+
+        def describe(self):
+            return "without end"
+
+        def documents(self, split):
+            for i in count() if split == "train" else ():
+                assert i < 100_000 * CORES, "this much is not needed"
+                yield [chr(ord("a") + i % 26) * 10 if i < 10 else "z" * 10]
+
+    prepared = prepare(Endless(), tokenizer, tmp_path)
+    assert len(prepared.train) == 100
+    if isinstance(tokenizer, CharConfig):
+        assert prepared.tokenizer.characters == "abcdefghij"  # 10 documents of 10 characters
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
@@ -229,6 +255,7 @@ import sys, time
 from pathlib import Path
 from gpt.data.dataset import Dataset
 from gpt.data.tokenizer.byte import ByteConfig
+from gpt.data.tokenizer.char import CharConfig
 from gpt.data.tokens import prepare
 
 class Slow(Dataset):
@@ -312,6 +339,7 @@ import sys
 from pathlib import Path
 from gpt.data.dataset import Dataset
 from gpt.data.tokenizer.byte import ByteConfig
+from gpt.data.tokenizer.char import CharConfig
 from gpt.data.tokens import prepare
 
 class Long(Dataset):

@@ -24,7 +24,7 @@ class TextConfig(DatasetConfig):
 
     name: Literal["text"] = "text"
     path: str
-    """A file; a folder, for all .txt .md .jsonl .json .csv .tsv .parquet below it, also with .gz; or a glob such as
+    """A file; a folder, for all .txt .md .jsonl .csv .tsv .parquet below it, also with .gz; or a glob such as
     'notes/**/*.rst'. Any other file is plain text. What is hidden is left out; links to folders are not followed."""
     validation_path: str | None = None
     """Files of their own for validation, named in the same way; nothing of dataset.path is held out then."""

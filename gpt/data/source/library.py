@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from gpt.config import UserError
 from gpt.data.source.wording import innermost, kinds_of, listed, one_line
+from gpt.files import FULL
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetBuilder, IterableDataset
@@ -159,6 +160,8 @@ def told(where: str) -> Iterator[None]:
     except (UserError, MemoryError):
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:  # which is no fault of what is read
+            raise
         raise UserError(f"{where}: {_reason(error, where)}") from error
     finally:
         for package, verbosity in logs:

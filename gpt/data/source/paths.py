@@ -46,7 +46,12 @@ def below(folder: Path) -> list[Path]:
     for here, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(here, name) for name in names if not name.startswith(".")]
-    return [file for file in found if (kind(file) or ENDING.search(file.name)) and file.is_file()]
+    return [file for file in found if holds_text(file) and file.is_file()]
+
+
+def holds_text(file: Path) -> bool:
+    """Whether a file that was not named itself is taken: a .json may be anything, settings for one."""
+    return kind(file) not in ("", "json") or bool(ENDING.search(file.name))
 
 
 def matching(pattern: Path) -> list[Path]:
@@ -62,7 +67,7 @@ def matching(pattern: Path) -> list[Path]:
 
 def existing(path: Path) -> Path:
     """The last folder on the way to a path that is there; its own name may have brackets and is no glob."""
-    return next(parent for parent in path.parents if parent.is_dir())
+    return next((parent for parent in path.parents if parent.is_dir()), Path(path.anchor))
 
 
 def none_at(path: Path) -> str:

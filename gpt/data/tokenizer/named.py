@@ -8,8 +8,15 @@ import tiktoken
 from pydantic import field_validator
 
 from gpt.config import UserError, nearest
-from gpt.data.encoding import PATTERNS, Encoding, saved_pattern, saved_tokens, to_printable
+from gpt.data.encoding import Encoding, saved_pattern, saved_tokens, to_printable
 from gpt.data.tokenizer import Documents, TokenizerConfig
+
+PATTERN_OF = {
+    **dict.fromkeys(("gpt2", "r50k_base", "p50k_base", "p50k_edit"), "gpt2"),
+    "cl100k_base": "cl100k",
+    **dict.fromkeys(("o200k_base", "o200k_harmony"), "o200k"),
+}
+"""The name in `PATTERNS` of how each splits text."""
 
 PATIENCE = 45.0
 """Seconds that fetching 1 to 4 MB may take. tiktoken itself would wait for minutes behind a firewall."""
@@ -37,7 +44,7 @@ class NamedConfig(TokenizerConfig):
             UserError: it can be had from neither, or splits text as none of `PATTERNS` does.
         """
         published = fetch(self.encoding)
-        pattern = next((name for name, pattern in PATTERNS.items() if pattern == published._pat_str), None)
+        pattern = PATTERN_OF.get(self.encoding)
         if pattern is None or "<|endoftext|>" not in published.special_tokens_set:
             raise UserError(
                 f"tokenizer.encoding: {self.encoding} splits text, or ends it, as no encoding known here; "

@@ -1,8 +1,7 @@
 """Validation text that also stands in the training text: whole documents, and lines long enough to be no accident.
 
-The validation side is kept as hashes of 64 bits, of which two different texts among a billion share one about once in
-twenty times; the training side passes by. Where there is more than memory is given to, one hash in 2, 4, 8, ... is
-kept, chosen by its last bits, and what is found stands for as many.
+The validation side is kept as hashes of 64 bits; the training side passes by. Where there is more than memory is given
+to, one hash in 2, 4, 8, ... is kept, chosen by its last bits, and what is found stands for as many.
 """
 
 import hashlib

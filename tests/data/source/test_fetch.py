@@ -94,13 +94,6 @@ def test_what_fails_leaves_nothing_behind(server, tmp_path, path, tries, said):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_does_not_answer_is_given_up(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "TIMEOUT", 0.1)
-    with pytest.raises(UserError, match=r"/silent: cannot be reached \(.*Read timed out"):
-        fetch(f"{server.url}/silent", tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_gets_its_name_is_on_disk(server, tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(module, "sync", lambda path: synced.append((path.name, path.read_bytes() == TEXT)))

@@ -8,7 +8,7 @@ import tiktoken
 from gpt.config import ROOT, Choice, UserError
 from gpt.data.encoding import PATTERNS
 from gpt.data.tokenizer import named as module
-from gpt.data.tokenizer.named import Named
+from gpt.data.tokenizer.named import PATTERN_OF, Named
 
 VECTORS = ROOT.parent / "shared" / "corpora" / "gpt2_vectors"
 URL = "https://openaipublic.blob.core.windows.net/encodings/p50k_base.tiktoken"
@@ -112,5 +112,5 @@ def test_a_connection_that_is_never_answered_is_given_up(nowhere, monkeypatch):
 
 
 def test_a_pattern_that_is_not_known_is_refused(published, monkeypatch):
-    monkeypatch.delitem(PATTERNS, "cl100k")
+    monkeypatch.delitem(PATTERN_OF, "cl100k_base")
     assert "cl100k_base splits text, or ends it, as no encoding known here" in refusal("cl100k_base")
