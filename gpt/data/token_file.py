@@ -19,11 +19,14 @@ from pydantic import NonNegativeInt
 
 from gpt.config import Config, UserError
 from gpt.data.dataset import Document
-from gpt.data.pieces import SIZE, pieces
+from gpt.data.pieces import SIZE, STRETCH, pieces
 from gpt.data.progress import Advance
 from gpt.data.tokenizer import Tokenizer
 
 CORES = os.cpu_count() or 1
+
+LARGEST_GROUP = (1 + STRETCH) * SIZE
+"""Characters that a thread encodes at once, at most."""
 
 T = TypeVar("T")
 R = TypeVar("R")

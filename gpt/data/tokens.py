@@ -18,7 +18,7 @@ from gpt.data import token_file
 from gpt.data.dataset import SPLITS, Dataset, Document, Split
 from gpt.data.progress import bar, watched
 from gpt.data.source.holdout import by_tail
-from gpt.data.token_file import Counts, TokenFile
+from gpt.data.token_file import LARGEST_GROUP, Counts, TokenFile
 from gpt.data.tokenizer import FILE as VOCABULARY
 from gpt.data.tokenizer import Tokenizer, TokenizerConfig, load
 from gpt.files import FULL, read_json, sync, workshop
@@ -130,11 +130,12 @@ def fill(folder: Path, dataset: Dataset, config: TokenizerConfig) -> None:
 def to_learn_from(dataset: Dataset, doing: str, split: Split) -> Iterator[Document]:
     """A split's documents as a tokenizer reads them, with a bar; no more of them than training may read.
 
-    A token is hardly less than a character, so `max_tokens` characters are as many as matter.
+    A token is hardly less than a character, so `max_tokens` characters are as many as matter; but the piece in which the
+    limit falls is encoded as a whole, and no character of it may be unknown.
     """
     documents = dataset.documents(split)
     if split == "train" and dataset.max_tokens is not None:
-        documents = by_tail(documents, dataset.max_tokens, "train")
+        documents = by_tail(documents, dataset.max_tokens + LARGEST_GROUP, "train")
     return watched(documents, doing, dataset.size(split))
 
 
