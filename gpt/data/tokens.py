@@ -130,8 +130,8 @@ def fill(folder: Path, dataset: Dataset, config: TokenizerConfig) -> None:
 def to_learn_from(dataset: Dataset, doing: str, split: Split) -> Iterator[Document]:
     """A split's documents as a tokenizer reads them, with a bar; no more of them than training may read.
 
-    A token is hardly less than a character, so `max_tokens` characters are as many as matter; but the piece in which the
-    limit falls is encoded as a whole, and no character of it may be unknown.
+    A token is hardly less than a character, so `max_tokens` characters are as many as matter; but what a thread encodes
+    at once is encoded as a whole, and no character of it may be unknown.
     """
     documents = dataset.documents(split)
     if split == "train" and dataset.max_tokens is not None:
