@@ -13,6 +13,9 @@ TEXT_KEYS = frozenset({
     "dataset.column", "dataset.config", "dataset.split", "dataset.validation_split", "dataset.revision",
 })  # fmt: skip
 ESCAPED_KEYS = frozenset({"prompt", "stop", "dataset.separator"})
+NULL_KEYS = frozenset({
+    "dataset.separator", "dataset.validation_path", "dataset.config", "dataset.validation_split", "dataset.revision",
+})  # fmt: skip
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\\": "\\"}
 
 
@@ -23,7 +26,7 @@ def is_text(key: str) -> bool:
 
 def is_nothing(key: str, value: str) -> bool:
     """Whether `key=value` leaves out something that a dataset can do without; a file of that name is ./null."""
-    return value == "null" and key.startswith("dataset.")
+    return value == "null" and key in NULL_KEYS
 
 
 def unescaped(text: str) -> str:

@@ -25,6 +25,7 @@ def test_null_leaves_out_what_a_dataset_can_do_without() -> None:
     assert is_nothing("dataset.validation_path", "null")
     assert not is_nothing("dataset.separator", "Null")
     assert not is_nothing("prompt", "null")
+    assert not is_nothing("dataset.path", "null"), "it cannot do without"
 
 
 @pytest.mark.parametrize(
