@@ -2,8 +2,8 @@
 
 With momentum buffer B and gradient G:  B <- μB + (1 - μ)G,  U = orthogonalize((1 - μ)G + μB),
 W <- (1 - ηλ)W - η √max(1, rows/columns) U.  Orthogonalizing takes every singular value near to 1 by Newton-Schulz steps
-X <- aX + (bXXᵀ + c(XXᵀ)²)X from X = G/‖G‖. It is the same as PyTorch's own `torch.optim.Muon`, but for matrices of one
-shape at a time: they are stacked, which takes a third of the time at the sizes of this project.
+X <- aX + (bXXᵀ + c(XXᵀ)²)X from X = G/‖G‖. It is the same as PyTorch's own `torch.optim.Muon`, but for all matrices of
+one shape at a time, and it skips an update that is not finite without the host having to know.
 """
 
 from collections.abc import Callable
