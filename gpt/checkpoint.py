@@ -1,8 +1,9 @@
 """A checkpoint: a folder of plain data that is whole or not there.
 
 It is written aside, synced, then renamed. `model.safetensors` holds the weights by parameter name (tied ones once),
-`config.json` the run's settings, `state.json` where the training stood, the tokenizer's own files its tokenizer, and
-`checksums.json` the SHA-256 of each. Nothing in it is ever executed.
+`optimizer.safetensors` the optimizer's memory of each, `config.json` the run's settings, `state.json` where the
+training stood, the tokenizer's own files its tokenizer, and `checksums.json` the SHA-256 of each. Nothing in it is ever
+executed.
 """
 
 import hashlib
@@ -10,30 +11,31 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import torch
 from pydantic import NonNegativeFloat, NonNegativeInt
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
+from torch import Tensor
 
 from gpt.config import Config, UserError, parse
-from gpt.data.tokenizer import FILE, Tokenizer
+from gpt.data import tokenizer as tokenizers
+from gpt.data.tokenizer import FILE, Tokenizer, Unknown
 from gpt.files import read_json, sync
-from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 
-FORMAT: Literal[1] = 1
-WAY_OUT = "name the folder of another checkpoint, as in run=…/checkpoints/step_00000100"
-WEIGHTS, CONFIG, STATE, CHECKSUMS = "model.safetensors", "config.json", "state.json", "checksums.json"
+FORMAT: Literal[2] = 2
+WAY_OUT = "take another checkpoint, as in run=…/checkpoints/step_00000100, or remove this one to take the one before"
+WEIGHTS, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
+CONFIG, STATE, CHECKSUMS = "config.json", "state.json", "checksums.json"
 
 
 class State(Config):
     """Where a training stood when it wrote a checkpoint."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     """Of the folder; raised when a reader of this version could not read it."""
     step: NonNegativeInt
     """Updates that made these weights."""
@@ -43,6 +45,20 @@ class State(Config):
     """Seconds of training."""
     validation_loss: float | None
     """Nats per token of these weights; null where they were not evaluated, or the loss is no finite number."""
+    skipped: NonNegativeInt
+    """Updates that were skipped for a loss or gradient that is not finite."""
+    skipped_in_a_row: NonNegativeInt
+    """The last so many of them."""
+    scaler: dict[str, float]
+    """fp16's loss scaler; empty for other precisions."""
+    device: str
+    """The kind of device that the training ran on."""
+    precision: str
+    """What it computed in."""
+    compiled: bool
+    """Whether by a compiled forward."""
+    data: str
+    """A hash of the text, and of how it was tokenized."""
 
 
 class Checkpoint(NamedTuple):
@@ -52,13 +68,21 @@ class Checkpoint(NamedTuple):
     state: State
 
 
-def write(parent: Path, model: GPT, settings: Mapping[str, Any], tokenizer: Tokenizer, state: State) -> Checkpoint:
+def write(
+    parent: Path,
+    model: GPT,
+    optimizer: Mapping[str, Tensor],
+    settings: Mapping[str, Any],
+    tokenizer: Tokenizer,
+    state: State,
+) -> Checkpoint:
     """Write `parent/step_N`, N being the state's step, whole or not at all."""
     folder = parent / f"step_{state.step:08d}"
     aside = parent / f".{folder.name}.{os.getpid()}"
     shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed and had the same number
     aside.mkdir(parents=True)
-    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, aside / WEIGHTS)
+    for name, tensors in ((WEIGHTS, model.state_dict()), (OPTIMIZER, optimizer)):
+        save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, aside / name)
     tokenizer.save(aside)
     _write_json(aside / CONFIG, settings)
     _write_json(aside / STATE, state.model_dump())
@@ -74,8 +98,10 @@ def find(parent: Path) -> list[Checkpoint]:
     """The checkpoints in `parent`, oldest first; what has another kind of name is none.
 
     Raises:
-        UserError: one whose state cannot be read or is of a newer format.
+        UserError: one whose state cannot be read or is of a newer format; `parent` is no folder.
     """
+    if parent.exists() and not parent.is_dir():
+        raise UserError(f"run: {parent} is no folder; name another run")
     folders = [path for path in parent.glob("step_*") if re.fullmatch(r"step_\d{8,}", path.name)]
     return sorted(map(read, folders), key=lambda checkpoint: checkpoint.state.step)
 
@@ -86,14 +112,15 @@ def read(folder: Path) -> Checkpoint:
     Raises:
         UserError: its state cannot be read or is of a newer format.
     """
-    state = read_json(folder / STATE)
-    if state.get("format") != FORMAT:
-        found = f"{state.get('format')!r:.40}"
-        raise UserError(f"run: {folder} has format {found}, this version reads {FORMAT}; update gpt")
+    state = read_file(folder, STATE)
+    if (found := state.get("format")) != FORMAT:
+        older = isinstance(found, int) and found < FORMAT
+        way_out = "train it anew, or read it with the version that wrote it" if older else "update gpt"
+        raise UserError(f"run: {folder} has format {found!r:.40}, this version reads {FORMAT}; {way_out}")
     try:
         return Checkpoint(folder, parse(State, state))
     except UserError as error:
-        raise UserError(f"run: {folder / STATE}: {error}") from None
+        raise UserError(f"run: {folder / STATE}: {error}; {WAY_OUT}") from None
 
 
 def best(checkpoints: list[Checkpoint]) -> Checkpoint | None:
@@ -102,70 +129,64 @@ def best(checkpoints: list[Checkpoint]) -> Checkpoint | None:
     return min(evaluated, key=lambda pair: pair[0])[1] if evaluated else None
 
 
-def prune(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
-    """Remove all but the best and the last; those that are left."""
-    keep = (best(checkpoints), checkpoints[-1])
+def prune(checkpoints: list[Checkpoint], keep: int) -> list[Checkpoint]:
+    """Remove all but the best and the last `keep`; those that are left."""
+    kept = [best(checkpoints), *checkpoints[-keep:]]
     for checkpoint in checkpoints:
-        if checkpoint not in keep:
+        if checkpoint not in kept:
             shutil.rmtree(checkpoint.folder)
-    return [checkpoint for checkpoint in checkpoints if checkpoint in keep]
+    return [checkpoint for checkpoint in checkpoints if checkpoint in kept]
 
 
-def verify(folder: Path) -> None:
-    """Compare all files with their checksums.
+def verify(folder: Path, without: str | None = None) -> None:
+    """Compare all files with their checksums; a link that leads out of the folder counts as no file.
+
+    Args:
+        folder: the checkpoint's.
+        without: a file that is not needed, and may be missing.
 
     Raises:
         UserError: a file that is missing, was added or was changed.
     """
-    sums = read_json(folder / CHECKSUMS)
-    there = {path.name for path in folder.iterdir() if path.is_file()} - {CHECKSUMS}
-    for name in sorted({WEIGHTS, CONFIG, STATE, FILE} | there | sums.keys()):
+    sums = read_file(folder, CHECKSUMS)
+    here = folder.resolve()
+    there = {path.name for path in folder.iterdir() if path.is_file() and path.resolve().parent == here} - {CHECKSUMS}
+    for name in sorted(({WEIGHTS, OPTIMIZER, CONFIG, STATE, FILE} | there | sums.keys()) - {without}):
         if name not in there or _sha256(folder / name) != sums.get(name):
             raise UserError(f"run: {folder / name} is missing or was changed since it was saved; {WAY_OUT}")
 
 
-def load_model(folder: Path, device: torch.device) -> tuple[GPT, dict[str, Any]]:
-    """The model in evaluation mode, and the settings that it was trained with.
-
-    The module is laid out without memory first and compared with what the file holds, so that a file that does not fit
-    its configuration is refused before anything is allocated.
+def read_file(folder: Path, name: str) -> dict[str, Any]:
+    """The content of a checkpoint's JSON file.
 
     Raises:
-        UserError: configuration or weights that are damaged, or do not fit one another.
+        UserError: it is missing or damaged.
     """
-    settings = read_json(folder / CONFIG)
-    config = _model_config(folder / CONFIG, settings)
-    try:
-        with safe_open(folder / WEIGHTS, framework="pt") as file:
-            shapes = {_plain_name(name): tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"run: {folder / WEIGHTS} cannot be read ({error}); {WAY_OUT}") from None
-    if config.n_layer > len(shapes):
-        raise UserError(f"run: {folder / WEIGHTS} does not hold the {config.n_layer} layers of its configuration")
-    with torch.device("meta"):
-        model = GPT(config)
-    if shapes != {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}:
-        raise UserError(f"run: the weights in {folder / WEIGHTS} do not have the names and shapes of its configuration")
-    weights = {_plain_name(name): t for name, t in load_file(folder / WEIGHTS, device=str(device)).items()}
-    if not all(tensor.is_floating_point() and tensor.isfinite().all() for tensor in weights.values()):
-        raise UserError(f"run: the weights in {folder / WEIGHTS} are not all finite numbers; {WAY_OUT}")
-    model.load_state_dict(weights, assign=True)
-    return model.eval(), settings
+    with _damage_told():
+        return read_json(folder / name)
 
 
-def _model_config(path: Path, settings: Mapping[str, Any]) -> GPTConfig:
-    model = settings.get("model")
-    if not isinstance(model, dict) or model.get("vocab_size") is None:
-        raise UserError(f"run: {path} describes no model; {WAY_OUT}")
+def load_tokenizer(folder: Path, unknown: Unknown | None = None) -> Tokenizer:
+    """A checkpoint's tokenizer.
+
+    Args:
+        folder: the checkpoint's.
+        unknown: what becomes of a character that it does not know; None: as it was configured.
+
+    Raises:
+        UserError: it is missing, damaged or of a newer format.
+    """
+    with _damage_told():
+        return tokenizers.load(folder, unknown)
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    """What is wrong with a file is told with the setting that it comes from, and the way out."""
     try:
-        return parse(GPTConfig, model, "model")
+        yield
     except UserError as error:
-        raise UserError(f"run: {path}: {error}") from None
-
-
-def _plain_name(name: str) -> str:
-    """A parameter's name without the prefixes that torch.compile and DistributedDataParallel add."""
-    return name.removeprefix("module.").removeprefix("_orig_mod.").removeprefix("module.")
+        raise UserError(f"run: {error}; {WAY_OUT}") from None
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ and never code.
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from pathlib import Path
@@ -36,6 +36,22 @@ class Config(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+    @classmethod
+    def completed(cls, data: dict[str, Any], typed: Collection[str], run_dir: Path | None) -> dict[str, Any]:
+        """What is to be checked in place of `data`, which was composed: here `data` itself.
+
+        Settings that can go on from something stored override this: what was not typed comes from there.
+
+        Args:
+            data: all settings, as plain data.
+            typed: the dotted paths that the command line sets; "" for a whole recipe, which may set any.
+            run_dir: the folder that the command line names for what comes of it.
+
+        Raises:
+            UserError: what was typed and what is stored do not go together.
+        """
+        return data
 
 
 class Variant(Config):

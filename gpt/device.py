@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils import deterministic
 
 from gpt.config import RunError, UserError
 
@@ -36,6 +37,10 @@ class Precision(NamedTuple):
         if self.name == "fp32":
             return nullcontext()
         return torch.autocast(self.device.type, DTYPES[self.name])
+
+    def scaler(self) -> torch.amp.GradScaler:
+        """Of losses, so that fp16 holds their gradients; for other precisions one that changes nothing."""
+        return torch.amp.GradScaler(self.device.type, enabled=self.name == "fp16")
 
 
 def choose_device(name: str) -> torch.device:
@@ -86,10 +91,17 @@ def has_native_bf16(device: torch.device) -> bool:
 
 
 def prepare_device(device: torch.device) -> None:
-    """Settings of the process that cost no accuracy worth having: TF32 on cuda, no denormals on cpu."""
+    """Settings of the process: TF32 on cuda, which costs no accuracy worth having; no denormals.
+
+    On cpu algorithms are deterministic, so that a resumed run has the bits of one that was never stopped: compiled code
+    would add up an embedding's gradient by threads in any order.
+    """
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")
         torch.cuda.set_device(device)
+    # Filling memory before it is written to would only show reads of memory that nobody wrote.
+    deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.use_deterministic_algorithms(device.type == "cpu", warn_only=True)
     torch.set_flush_denormal(True)
 
 
@@ -139,6 +151,7 @@ def compile_forward(
     device = next(model.parameters()).device.type
     if mode == "auto" and (device != "cuda" or eager_seconds < REPAYS_AFTER):
         return model, "off (auto: only on cuda, and where the run is long)"
+    torch.compiler.reset()  # of a sweep's earlier jobs: a process compiles only so many shapes
     forward = torch.compile(model)
     problem = _problem(model, forward, probe, math.inf if random else TOLERANCE)
     if problem is None:

@@ -89,6 +89,37 @@ def workshop(parent: Path, prefix: str) -> Iterator[Path]:
         yield Path(name)
 
 
+def hold(folder: Path) -> int | None:
+    """Have a folder for this process alone, until it closes what it gets or ends, however it does.
+
+    Returns:
+        A descriptor to close; None on a system or file system without locks, where nobody is kept out.
+
+    Raises:
+        BlockingIOError: another process has it.
+        OSError: it cannot be opened.
+    """
+    if not fcntl:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            raise
+        return None
+    return descriptor
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of text, or put it in the place of one: it is the old or the new one at any moment."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(text, encoding="utf-8", newline="")
+    sync(aside)
+    aside.replace(path)
+
+
 def _abandoned(folder: Path) -> bool:
     """Whether the process that made a workshop is no more."""
     if not fcntl:

@@ -1,122 +1,24 @@
-"""A run's folder: configuration, metrics, checkpoints. Opens a model from the folder alone.
+"""A trained run, opened from its folder alone: model, tokenizer, configuration."""
 
-    config.yaml   metrics.csv   checkpoints/step_00000200/...
-
-The folder may be moved or sent; nothing in it names a path outside of it, and nothing in it is executed.
-"""
-
-import csv
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import count
 from pathlib import Path
 from typing import Any, overload
 
 import torch
-import yaml
 
 from gpt import checkpoint
-from gpt.checkpoint import Checkpoint, State
-from gpt.config import ROOT, UserError, parse
-from gpt.data import tokenizer as tokenizers
+from gpt.checkpoint import OPTIMIZER, Checkpoint
+from gpt.config import UserError, parse
 from gpt.data.tokenizer import Tokenizer
 from gpt.device import DTYPES, PrecisionName, choose_device, choose_precision
 from gpt.files import nearby
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
-
-RUNS = ROOT / "runs"
-CONFIG = "config.yaml"
-NAME_BYTES = 200
-"""Of a run's name that its folder bears; file systems allow 255 in all."""
-METRICS = (
-    "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "skipped",
-    "validation_loss", "validation_bits_per_byte",
-)  # fmt: skip
-"""The columns of metrics.csv; times in seconds, losses in nats per token."""
-
-
-class RunFolder:
-    """The folder of a run that is being trained."""
-
-    def __init__(self, folder: Path, settings: Mapping[str, Any], tokenizer: Tokenizer) -> None:
-        self.folder = folder
-        self.settings = settings
-        self.tokenizer = tokenizer
-        self._checkpoints: list[Checkpoint] = []
-        try:
-            with (folder / CONFIG).open("x", encoding="utf-8") as file:
-                yaml.safe_dump(dict(settings), file, sort_keys=False, allow_unicode=True)
-        except FileExistsError:
-            raise UserError(f"hydra.run.dir: {folder} was taken by another run just now; name a new folder") from None
-        with self._metrics() as file:
-            csv.writer(file, lineterminator="\n").writerow(METRICS)
-
-    def log(self, metrics: Mapping[str, float]) -> None:
-        """Append a row to metrics.csv; metrics that are not there stay empty."""
-        with self._metrics() as file:
-            csv.DictWriter(file, METRICS, lineterminator="\n").writerow(metrics)
-
-    def save(self, model: GPT, state: State) -> Checkpoint:
-        """Write a checkpoint; of all there are, keep the best and the last."""
-        parent = self.folder / "checkpoints"
-        self._checkpoints.append(checkpoint.write(parent, model, self.settings, self.tokenizer, state))
-        self._checkpoints = checkpoint.prune(self._checkpoints)
-        return self._checkpoints[-1]
-
-    @property
-    def best(self) -> Checkpoint | None:
-        """The checkpoint of the lowest validation loss; None where none was evaluated."""
-        return checkpoint.best(self._checkpoints)
-
-    def _metrics(self) -> Any:
-        return (self.folder / "metrics.csv").open("a", encoding="utf-8", newline="")
-
-
-def refuse_taken(folder: Path) -> None:
-    """A run never overwrites another.
-
-    Raises:
-        UserError: `folder` is there and holds something.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"hydra.run.dir: {folder} is there already; a run never overwrites another: name a new folder")
-
-
-def claim_folder(wanted: Path | None, name: str) -> Path:
-    """Make the folder of a new run: `wanted`, or `runs/DATE_TIME_NAME` in the checkout.
-
-    Of two runs that begin in the same second, the second one gets `-2`.
-
-    Raises:
-        UserError: `wanted` holds something, or a folder cannot be made.
-    """
-    if wanted is not None:
-        _make_parents(wanted)
-        with suppress(FileExistsError):
-            wanted.mkdir()
-        refuse_taken(wanted)
-        return wanted
-    plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).encode()[:NAME_BYTES].decode(errors="ignore")
-    first = RUNS / f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{plain}"
-    _make_parents(first)
-    folder, numbers = first, count(2)
-    while True:
-        with suppress(FileExistsError):
-            folder.mkdir()
-            return folder
-        folder = first.with_name(f"{first.name}-{next(numbers)}")
-
-
-def _make_parents(folder: Path) -> None:
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"hydra.run.dir: {folder.parent} cannot be made: {error.strerror}") from None
+from gpt.run_folder import RUNS, run_folders
+from gpt.weights import check_tokenizer, load_model
 
 
 @dataclass
@@ -194,14 +96,10 @@ def load(run: str | Path = "latest", device: str | torch.device = "auto", precis
     computes = choose_precision(precision, where)
     folder = latest() if str(run) == "latest" else Path(run)
     point, which = choose_checkpoint(folder)
-    checkpoint.verify(point.folder)
-    model, config = checkpoint.load_model(point.folder, where)
-    tokenizer = tokenizers.load(point.folder)
-    if tokenizer.vocab_size > model.embedding.num_embeddings:
-        raise UserError(
-            f"run: the tokenizer in {point.folder} has {tokenizer.vocab_size} tokens, the weights have "
-            f"{model.embedding.num_embeddings}; they do not belong together"
-        )
+    checkpoint.verify(point.folder, without=OPTIMIZER)
+    model, config = load_model(point.folder, where)
+    tokenizer = checkpoint.load_tokenizer(point.folder)
+    check_tokenizer(point.folder, tokenizer)
     return Run(folder, point, which, model.to(DTYPES[computes.name]), tokenizer, config)
 
 
@@ -222,12 +120,12 @@ def choose_checkpoint(folder: Path) -> tuple[Checkpoint, str]:
 
 
 def latest() -> Path:
-    """The newest folder in `runs/` that holds a checkpoint.
+    """The newest folder in `runs/` that holds a checkpoint, be it a job of a sweep.
 
     Raises:
         UserError: there is none.
     """
-    holding = [path.parents[1] for path in RUNS.glob("*/checkpoints/step_*") if (path.parents[1] / CONFIG).is_file()]
-    if not holding:
-        raise UserError(f"run: no run in {RUNS} holds a checkpoint yet; train one first: python train.py")
-    return max(holding, key=lambda folder: (folder / CONFIG).stat().st_mtime_ns)
+    for folder in run_folders():
+        if any((folder / "checkpoints").glob("step_*")):
+            return folder
+    raise UserError(f"run: no run in {RUNS} holds a checkpoint yet; train one first: python train.py")

@@ -1,11 +1,62 @@
 """Shared by all tests."""
 
 import os
+from types import SimpleNamespace
 
+import pytest
 import torch
+
+from gpt import run, run_folder
+from gpt.data.tokenizer.byte import ByteConfig
+from gpt.model.config import GPTConfig
+from gpt.model.gpt import GPT
+
+BYTES = GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)
 
 
 def pytest_configure() -> None:
     """One thread a process, of the tests and of what they start: pytest-xdist runs a process for each core."""
     torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"
+
+
+@pytest.fixture
+def state_of():
+    """The fields of a checkpoint's state but `data`."""
+
+    def build(step, loss=None, **more):
+        counted = {"step": step, "tokens": step * 8, "elapsed": 0.5, "validation_loss": loss}
+        guarded = {"skipped": 0, "skipped_in_a_row": 0, "scaler": {}}
+        return {**counted, **guarded, "device": "cpu", "precision": "fp32", "compiled": False, **more}
+
+    return build
+
+
+@pytest.fixture
+def bytes_data():
+    """What a run's folder needs to know of the data: a byte tokenizer, and a fingerprint."""
+    return SimpleNamespace(tokenizer=ByteConfig().build(lambda: iter(())), fingerprint="f00d")
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """Where runs are, in place of the checkout's."""
+    for module in (run, run_folder):
+        monkeypatch.setattr(module, "RUNS", tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def make_run(state_of, bytes_data):
+    """Writes a run's folder, with a checkpoint for each step and its validation loss."""
+
+    def make(folder, seed=0, steps=((1, 3.0),), config=BYTES, settings=None):
+        folder.mkdir(parents=True)
+        opened = run_folder.RunFolder(folder)
+        opened.start(settings or {"name": "私の run", "model": config.model_dump()}, bytes_data, keep=1)
+        for step, loss in steps:
+            torch.manual_seed(seed + step)
+            opened.save(GPT(config), {}, state_of(step, loss))
+        return opened
+
+    return make

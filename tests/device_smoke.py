@@ -1,4 +1,4 @@
-"""Train, save, open and sample on one device, for real: `python tests/device_smoke.py device=cuda`.
+"""Train, save, resume, open and sample on one device, for real: `python tests/device_smoke.py device=cuda`.
 
 CI runs it on the CPU; on a machine with a GPU it is the first thing to run. It checks every precision that the device
 has, compiled and not, with cached decoding against the whole forward, and prints a line for each.
@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from gpt.checkpoint import State
 from gpt.config import UserError, variant_names
 from gpt.data.batches import Batches
 from gpt.data.dataset.builtin import BuiltinConfig
@@ -22,10 +21,13 @@ from gpt.device import Precision, choose_device, choose_precision, prepare_devic
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.model.mask import Where
-from gpt.run import RunFolder, load
+from gpt.run import load
+from gpt.run_folder import RunFolder
 from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
-from gpt.training.optimizer.adamw import AdamwConfig
+from gpt.training.optimizer import memory
+from gpt.training.optimizer.muon import MuonConfig
+from gpt.training.origin import Origin
 from gpt.training.update import Update
 
 STEPS = 40
@@ -62,10 +64,8 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str)
     sizes = {"vocab_size": 257, "context": 64, "n_layer": 2, "n_head": 4, "n_kv_head": 2, "d_model": 128}
     config = GPTConfig(**sizes, attention={"name": attention})
     torch.manual_seed(0)
-    model = GPT(config).to(device)
+    model, update = build(config, precision)
     batches = Batches(data.train, config.context, 16, seed=0)
-    scaler = torch.amp.GradScaler(device.type, enabled=precision.name == "fp16")
-    update = Update(model, Guard(AdamwConfig().build(model), 1.0, scaler), precision)
     cost = update.compile(compile_mode, [batches.batch(0)], Horizon(STEPS))
     start = time.perf_counter()
     losses = [update([batches.batch(step)])[0] for step in range(STEPS)]
@@ -74,8 +74,19 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str)
     assert last < first - 1, f"the loss went from {first} to {last}"
     assert update.guard.check() <= 2, "fp16 may skip the first updates, while its scale is found"
 
-    run = RunFolder(folder, {"model": model.config.model_dump()}, data.tokenizer)
-    run.save(model, State(step=STEPS, tokens=0, elapsed=0.0, validation_loss=None))
+    run = RunFolder(folder)
+    run.start({"model": model.config.model_dump()}, data, keep=1)
+    counts = {"step": STEPS, "tokens": 0, "elapsed": 0.0, "validation_loss": None}
+    saved = run.save(model, memory(model, update.guard.optimizer), {**counts, **update.state()})
+    resumed, again = build(config, precision)
+    origin = Origin(run, saved.state, saved.folder)
+    origin.load(resumed)
+    origin.restore(again).compile(compile_mode, [batches.batch(0)], Horizon(STEPS))
+    for step in range(STEPS, STEPS + 3):
+        left, on = update([batches.batch(step)])[0].item(), again([batches.batch(step)])[0].item()
+        limit = 0 if device.type == "cpu" else TOLERANCE[precision.name]
+        assert abs(left - on) <= limit * left, f"update {step} has the loss {left}, after resuming {on}"
+
     opened = load(folder, str(device), precision.name)
     tokens = batches.batch(0)[0][:2].to(device)
     with torch.inference_mode():
@@ -91,6 +102,12 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str)
         f"{device} {precision.name} {attention} compile={cost.compiled}: loss {first:.2f} -> {last:.2f}, "
         f"{speed:,.0f} tokens/s, cached logits within {difference:.1e}, wrote {text!r}"
     )
+
+
+def build(config: GPTConfig, precision: Precision) -> tuple[GPT, Update]:
+    """A new model, and Muon's and AdamW's updates of it."""
+    model = GPT(config).to(precision.device)
+    return model, Update(model, Guard(MuonConfig().build(model), 1.0, precision.scaler()), precision)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,18 @@ from gpt.config import UserError
 from gpt.data.tokenizer.byte import ByteConfig
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
+from gpt.weights import load_model, load_optimizer
 
 CPU = torch.device("cpu")
 CONFIG = GPTConfig(vocab_size=257, context=8, n_layer=1, n_head=2, d_model=8)
 
 
-def state(step, loss=None):
-    return checkpoint.State(step=step, tokens=step * 8, elapsed=1.0, validation_loss=loss)
+MEMORY = {"state.embedding.weight.exp_avg": torch.arange(6.0).view(2, 3)}
+
+
+@pytest.fixture
+def state(state_of):
+    return lambda step, loss=None: checkpoint.State(**state_of(step, loss), data="f00d")
 
 
 @pytest.fixture
@@ -30,9 +35,14 @@ def model():
 
 
 @pytest.fixture
-def written(tmp_path, model):
-    settings = {"model": CONFIG.model_dump()}
-    return checkpoint.write(tmp_path, model, settings, ByteConfig().build(lambda: iter(())), state(3, 2.5)).folder
+def write(tmp_path, model):
+    settings, tokenizer = {"model": CONFIG.model_dump()}, ByteConfig().build(lambda: iter(()))
+    return lambda state, tokenizer=tokenizer: checkpoint.write(tmp_path, model, MEMORY, settings, tokenizer, state)
+
+
+@pytest.fixture
+def written(write, state):
+    return write(state(3, 2.5)).folder
 
 
 def reseal(folder):
@@ -44,7 +54,8 @@ def reseal(folder):
 def opened(folder):
     checkpoint.find(folder.parent)
     checkpoint.verify(folder)
-    return checkpoint.load_model(folder, CPU)
+    load_optimizer(folder)
+    return load_model(folder, CPU)
 
 
 def test_what_was_written_comes_back(written, model):
@@ -65,24 +76,25 @@ def test_tied_weights_are_stored_once_and_still_tied(written):
 
 def test_nothing_but_the_checkpoint_is_left(written):
     assert [p.name for p in written.parent.iterdir()] == ["step_00000003"]
-    names = {"checksums.json", "config.json", "model.safetensors", "state.json", "vocabulary.json"}
+    data = {"config.json", "model.safetensors", "optimizer.safetensors", "state.json", "vocabulary.json"}
+    names = {"checksums.json", *data}
     assert {p.name for p in written.iterdir()} == names
 
 
-def test_best_and_last_are_kept(tmp_path, model):
-    tokenizer = ByteConfig().build(lambda: iter(()))
+@pytest.mark.parametrize("keep, left", [(1, [2, 5]), (2, [2, 4, 5]), (4, [2, 3, 4, 5]), (9, [1, 2, 3, 4, 5])])
+def test_the_best_and_so_many_of_the_last_are_kept(tmp_path, write, state, keep, left):
     for step, loss in [(1, 3.0), (2, 2.0), (3, None), (4, 2.5), (5, None)]:
-        checkpoint.write(tmp_path, model, {"model": CONFIG.model_dump()}, tokenizer, state(step, loss))
+        write(state(step, loss))
     found = checkpoint.find(tmp_path)
     assert [c.state.step for c in found] == [1, 2, 3, 4, 5]
     assert checkpoint.best(found).state.step == 2
-    checkpoint.prune(found)
-    assert [c.state.step for c in checkpoint.find(tmp_path)] == [2, 5]
+    assert [c.state.step for c in checkpoint.prune(found, keep)] == left
+    assert [c.state.step for c in checkpoint.find(tmp_path)] == left
     assert checkpoint.best([c for c in found if c.state.step in (3, 5)]) is None
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_is_no_state(loss):
+def test_a_loss_that_is_not_finite_is_no_state(state, loss):
     with pytest.raises(ValueError, match="validation_loss"):
         state(1, loss)
 
@@ -143,7 +155,10 @@ def wrong_shape(folder):
         (lambda folder: (folder / checkpoint.WEIGHTS).unlink(), "model.safetensors"),
         (make_pickle, "model.safetensors"),
         (wrong_shape, "names and shapes"),
-        (change_json(checkpoint.STATE, format=2), "format 2, this version reads 1"),
+        (change_json(checkpoint.STATE, format=3), "format 3, this version reads 2; update gpt"),
+        (change_json(checkpoint.STATE, format=1), "format 1, this version reads 2; train it anew"),
+        (truncate(checkpoint.OPTIMIZER), "optimizer.safetensors"),
+        (lambda folder: (folder / checkpoint.OPTIMIZER).unlink(), "optimizer.safetensors"),
         (change_json(checkpoint.STATE, step="3; import os"), "state.json: (step|validation_loss): expected a valid"),
         (change_json(checkpoint.STATE, validation_loss="low"), "state.json: (step|validation_loss): expected a valid"),
         (lambda folder: (folder / checkpoint.CONFIG).write_text("[]"), "config.json: a JSON object is expected"),
@@ -207,13 +222,12 @@ def test_every_file_has_a_checksum_the_tokenizers_too(written):
         checkpoint.verify(written)
 
 
-def test_all_is_synced_before_it_has_its_name_and_the_name_after(tmp_path, model, monkeypatch):
+def test_all_is_synced_before_it_has_its_name_and_the_name_after(tmp_path, write, state, monkeypatch):
     synced = []
     monkeypatch.setattr(
         checkpoint, "sync", lambda path: synced.append((path.name, (tmp_path / "step_00000003").exists()))
     )
-    tokenizer = ByteConfig().build(lambda: iter(()))
-    folder = checkpoint.write(tmp_path, model, {"model": CONFIG.model_dump()}, tokenizer, state(3)).folder
+    folder = write(state(3)).folder
     *before, (last, named) = synced
     *files, (aside, _) = before
     assert {name for name, _ in files} == {p.name for p in folder.iterdir()}
@@ -222,14 +236,24 @@ def test_all_is_synced_before_it_has_its_name_and_the_name_after(tmp_path, model
     assert (last, named) == (tmp_path.name, True)
 
 
-def test_a_write_that_fails_leaves_no_checkpoint(tmp_path, model):
+def test_a_write_that_fails_leaves_no_checkpoint(tmp_path, write, state):
     class Broken:
         def save(self, folder):
             raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        checkpoint.write(tmp_path, model, {"model": CONFIG.model_dump()}, Broken(), state(3))
+        write(state(3), Broken())
     assert checkpoint.find(tmp_path) == []
+
+
+def test_the_optimizers_memory_comes_back_and_sampling_does_without(written):
+    assert {k: v.tolist() for k, v in load_optimizer(written).items()} == {
+        "state.embedding.weight.exp_avg": [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    }
+    (written / checkpoint.OPTIMIZER).unlink()
+    checkpoint.verify(written, without=checkpoint.OPTIMIZER)
+    with pytest.raises(UserError, match=r"optimizer\.safetensors is missing or was changed"):
+        checkpoint.verify(written)
 
 
 def test_a_file_that_was_added_is_noticed(written):

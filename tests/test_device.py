@@ -165,6 +165,7 @@ def process_settings():
     yield
     torch.set_float32_matmul_precision(before)
     torch.set_flush_denormal(False)
+    torch.use_deterministic_algorithms(False)
 
 
 def test_denormals_are_flushed_and_products_stay_fp32_on_the_cpu(process_settings):
@@ -174,6 +175,13 @@ def test_denormals_are_flushed_and_products_stay_fp32_on_the_cpu(process_setting
     if torch.set_flush_denormal(True):  # this processor can
         assert product == 0.0
     assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_algorithms_are_deterministic_on_the_cpu_and_no_memory_is_filled_for_it(process_settings):
+    prepare_device(torch.device("cpu"))
+    assert torch.are_deterministic_algorithms_enabled()
+    assert torch.is_deterministic_algorithms_warn_only_enabled()
+    assert not torch.utils.deterministic.fill_uninitialized_memory
 
 
 def test_tf32_is_on_for_cuda(process_settings, monkeypatch, machine):

@@ -4,32 +4,22 @@ import importlib.util
 import re
 
 import pytest
-import torch
 
-from gpt.checkpoint import State
 from gpt.cli import compose
 from gpt.config import ROOT
-from gpt.data.tokenizer.byte import ByteConfig
 from gpt.generation.settings import SampleSettings
-from gpt.model.config import GPTConfig
-from gpt.model.gpt import GPT
-from gpt.run import RunFolder
-
-CONFIG = GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)
 
 
 @pytest.fixture
-def sampled(tmp_path, capsys):
+def sampled(tmp_path, capsys, make_run):
     """Standard output and standard error of sample.py with these arguments."""
-    torch.manual_seed(0)
-    run = RunFolder(tmp_path, {"model": CONFIG.model_dump()}, ByteConfig().build(lambda: iter(())))
-    run.save(GPT(CONFIG), State(step=1, tokens=8, elapsed=0.5, validation_loss=2.5))
+    folder = make_run(tmp_path / "run", steps=[(1, 2.5)]).folder
     spec = importlib.util.spec_from_file_location("sample_script", ROOT / "sample.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 
     def sampled(*arguments):
-        settings, _ = compose("sample", [f"run={tmp_path}", "device=cpu", *arguments], SampleSettings)
+        settings, _ = compose("sample", [f"run={folder}", "device=cpu", *arguments], SampleSettings)
         module.sample(settings, None)
         return capsys.readouterr()
 

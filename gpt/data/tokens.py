@@ -50,6 +50,8 @@ class Prepared:
     train: TokenFile
     validation: TokenFile | None
     """None where the dataset holds nothing out."""
+    fingerprint: str
+    """What they are found by: another text, or another way to tokenize it, has another one."""
 
     def capped(self, tokens: int | None) -> "Prepared":
         """The same, of whose validation split only so many tokens count, from the first on; None: all."""
@@ -60,7 +62,11 @@ class Prepared:
 
 
 def prepare(
-    dataset: Dataset, tokenizer: TokenizerConfig, folder: Path, check: Callable[[Prepared], None] | None = None
+    dataset: Dataset,
+    tokenizer: TokenizerConfig | Tokenizer,
+    folder: Path,
+    check: Callable[[Prepared], None] | None = None,
+    recognise: Callable[[str], None] | None = None,
 ) -> Prepared:
     """The dataset's tokens, from an earlier preparation of the same text and settings or made now.
 
@@ -69,29 +75,39 @@ def prepare(
 
     Args:
         dataset: the text.
-        tokenizer: what to build from its documents.
+        tokenizer: what to build from its documents, or one that there is already.
         folder: where prepared tokens live; made where it is not there.
         check: refuses, by raising, tokens that are of no use; those made now are not kept then.
+        recognise: refuses, by raising, what is not found by the right fingerprint, before anything is made.
 
     Raises:
         UserError: text that cannot be read; the folder cannot be made or written; what was prepared earlier is damaged.
         RunError: there is no room for the tokens.
     """
     check = check or (lambda _: None)
-    whole = folder / f"{dataset.name}-{tokenizer.name}-{fingerprint(dataset, tokenizer)[:16]}"
+    found_by = fingerprint(dataset, tokenizer)
+    if recognise:
+        recognise(found_by)
+    whole = folder / f"{dataset.name}-{tokenizer.name}-{found_by[:16]}"
     if not whole.exists():
         try:
-            make(dataset, tokenizer, whole, check)
+            make(dataset, tokenizer, found_by, whole, check)
         except OSError as error:
             if error.errno not in FULL:
                 raise
             raise RunError(f"{folder}: no room is left for the tokens; make some, or train on less text") from None
-    prepared = open_prepared(whole, dataset.describe())
+    prepared = open_prepared(whole, dataset.describe(), found_by)
     check(prepared)
     return prepared
 
 
-def make(dataset: Dataset, tokenizer: TokenizerConfig, whole: Path, check: Callable[[Prepared], None]) -> None:
+def make(
+    dataset: Dataset,
+    tokenizer: TokenizerConfig | Tokenizer,
+    found_by: str,
+    whole: Path,
+    check: Callable[[Prepared], None],
+) -> None:
     """Prepare the tokens aside, and give them their name if they pass the check."""
     folder = whole.parent
     with ExitStack() as stack:
@@ -102,19 +118,21 @@ def make(dataset: Dataset, tokenizer: TokenizerConfig, whole: Path, check: Calla
         except OSError as error:
             raise UserError(f"{folder}: prepared tokens cannot be kept there: {error.strerror}") from None
         fill(aside, dataset, tokenizer)
-        check(open_prepared(aside, dataset.describe()))
+        check(open_prepared(aside, dataset.describe(), found_by))
         publish(aside, whole)
 
 
-def fingerprint(dataset: Dataset, tokenizer: TokenizerConfig) -> str:
+def fingerprint(dataset: Dataset, tokenizer: TokenizerConfig | Tokenizer) -> str:
     """What prepared tokens are found by: all that they depend on."""
-    depends = [VERSION, dataset.fingerprint(), dataset.max_tokens, tokenizer.model_dump(mode="json")]
+    tokenized_by = tokenizer.saved() if isinstance(tokenizer, Tokenizer) else tokenizer.model_dump(mode="json")
+    depends = [VERSION, dataset.fingerprint(), dataset.max_tokens, tokenized_by]
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
 
-def fill(folder: Path, dataset: Dataset, config: TokenizerConfig) -> None:
+def fill(folder: Path, dataset: Dataset, tokenizer: TokenizerConfig | Tokenizer) -> None:
     """Write a split's tokens after the other, and what belongs to them; `prepared.json` comes last."""
-    tokenizer = config.build(partial(to_learn_from, dataset, f"{config.name} tokenizer"))
+    if isinstance(tokenizer, TokenizerConfig):
+        tokenizer = tokenizer.build(partial(to_learn_from, dataset, f"{tokenizer.name} tokenizer"))
     tokenizer.save(folder)
     counts = {}
     for split in SPLITS:
@@ -157,7 +175,7 @@ def publish(aside: Path, whole: Path) -> None:
         sync(whole.parent)
 
 
-def open_prepared(folder: Path, description: str) -> Prepared:
+def open_prepared(folder: Path, description: str, found_by: str) -> Prepared:
     """Tokens that were prepared earlier, their tokenizer and sizes checked.
 
     Raises:
@@ -176,4 +194,4 @@ def open_prepared(folder: Path, description: str) -> Prepared:
     )
     train.check_size()
     validation.check_size()
-    return Prepared(description, tokenizer, train, validation if validation.counts.documents else None)
+    return Prepared(description, tokenizer, train, validation if validation.counts.documents else None, found_by)

@@ -105,7 +105,9 @@ def read_prompts(path: Path) -> list[str]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise UserError(f"prompts: cannot read the file {path}: {error.strerror}") from None
+        raise UserError(
+            f"prompts: cannot read the file {path}: {error.strerror}; name one with one prompt a line"
+        ) from None
     except UnicodeDecodeError as error:
         raise UserError(f"prompts: {path} is no UTF-8 at byte {error.start}; save it as UTF-8") from None
     prompts = [line.removesuffix("\r") for line in text.split("\n")]

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from gpt.data.batches import IGNORE, Tokens, evaluation_windows
+from gpt.data.tokens import Prepared
 from gpt.device import Precision
 from gpt.generation.generate import evaluation_mode
 from gpt.model.gpt import GPT
@@ -72,3 +73,10 @@ class Evaluator:
             tokens += int((targets != IGNORE).sum())
             size += int(lengths.sum())
         return Evaluation(nats / tokens, text_nats / math.log(2) / size if size else math.nan, tokens)
+
+
+def build_evaluator(model: GPT, data: Prepared, rows: int, precision: Precision) -> Evaluator | None:
+    """The evaluator of the data's validation split; None where it holds nothing out."""
+    if data.validation is None:
+        return None
+    return Evaluator(model, data.validation, rows, data.tokenizer.byte_lengths(), precision)

@@ -6,6 +6,7 @@ to be read when metrics are.
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -70,6 +71,21 @@ class Guard:
                 "finite and were skipped; lower optimizer.lr, or set precision=fp32"
             )
         return int(self.skipped.item())
+
+    def state(self) -> dict[str, Any]:
+        """What a resumed guard goes on from, as plain data; reads the device."""
+        return {
+            "skipped": int(self.skipped.item()),
+            "skipped_in_a_row": int(self.skipped_in_a_row.item()),
+            "scaler": self.scaler.state_dict(),
+        }
+
+    def restore(self, skipped: int, skipped_in_a_row: int, scaler: dict[str, float]) -> None:
+        """Go on from a `state`; that of a scaler is of no use to a precision without one, and the other way round."""
+        self.skipped.fill_(skipped)
+        self.skipped_in_a_row.fill_(skipped_in_a_row)
+        if scaler and self.scaler.is_enabled():
+            self.scaler.load_state_dict(scaler)
 
     def _parameters(self) -> list[nn.Parameter]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]

@@ -14,23 +14,32 @@ class Horizon:
     """Counts updates from 0 on until `steps` are done or, where a budget is given, until `budget` seconds are over.
 
     Time counts from `start` on, which is called before the model is compiled; evaluations are included. Whoever
-    iterates asks `reached` once an update, since the answer of a budget depends on when it is asked.
+    iterates asks `reached` once an update, since the answer of a budget depends on when it is asked. A resumed run
+    starts where it was left.
     """
 
     def __init__(self, steps: int, budget: float | None = None) -> None:
         self.steps = steps
         self.budget = budget
+        self.done = 0
         self._started: float | None = None
         self._first_update = 0.0
         self._over = False
 
-    def start(self) -> None:
-        """Let the time run."""
-        self._started = time.perf_counter()
+    def start(self, done: int = 0, elapsed: float = 0.0) -> None:
+        """Let the time run.
+
+        Args:
+            done: updates that were done before.
+            elapsed: seconds that they took.
+        """
+        self.done = done
+        self._started = time.perf_counter() - elapsed
 
     def __iter__(self) -> Iterator[int]:
-        self._first_update = self.elapsed
-        return takewhile(lambda _: not self._over, count())
+        # Progress never jumps back: of a resumed run, all the time that is over counts.
+        self._first_update = 0.0 if self.done else self.elapsed
+        return takewhile(lambda _: not self._over, count(self.done))
 
     @property
     def elapsed(self) -> float:
@@ -40,6 +49,14 @@ class Horizon:
     def updates(self, seconds: float) -> int:
         """How many updates there will be, or about how many if each takes `seconds`."""
         return max(1, round(self.budget / seconds)) if self.budget else self.steps
+
+    def seconds_left(self, seconds: float) -> float:
+        """About how long the updates that are to come last, if each takes `seconds`."""
+        return max(0.0, self.budget - self.elapsed) if self.budget else (self.steps - self.done) * seconds
+
+    def is_over(self, done: int, elapsed: float) -> bool:
+        """Whether a training that has done so many updates in so many seconds is at its end."""
+        return elapsed >= self.budget if self.budget else done >= self.steps
 
     def progress(self, step: int) -> float:
         """Where update `step` stands, in (0, 1]: (step + 1) / steps, or the share of the budget that is over.
@@ -53,7 +70,7 @@ class Horizon:
 
     def reached(self, step: int) -> bool:
         """Whether update `step` is the last one; if so, the iteration ends with it."""
-        self._over = self.elapsed >= self.budget if self.budget else step + 1 >= self.steps
+        self._over = self.is_over(step + 1, self.elapsed)
         return self._over
 
 

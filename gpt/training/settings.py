@@ -1,5 +1,6 @@
 """The settings of a training run: what `train.py` takes."""
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -8,11 +9,12 @@ from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, mode
 from gpt.config import Choice, Config, UserError
 from gpt.data.batches import Batches, evaluation_windows
 from gpt.data.dataset import DatasetConfig
-from gpt.data.tokenizer import TokenizerConfig
+from gpt.data.tokenizer import Tokenizer, TokenizerConfig
 from gpt.data.tokens import Prepared, prepare
 from gpt.device import CompileMode, PrecisionName
 from gpt.model.config import GPTConfig
-from gpt.training.horizon import parse_duration
+from gpt.training import continuation
+from gpt.training.horizon import Horizon, parse_duration
 from gpt.training.logger import LoggerConfig
 from gpt.training.optimizer import OptimizerConfig
 from gpt.training.schedule import ScheduleConfig
@@ -31,6 +33,7 @@ class TrainSettings(Config):
         python train.py steps=2000 batch_size=32 accumulate=2 seed=7
         python train.py model=gpt2 model.n_layer=6 model/position=rope
         python train.py budget=10min schedule=cosine optimizer.lr=0.002 name=longer
+        python train.py resume=auto
     """
 
     name: str = "gpt"
@@ -51,12 +54,19 @@ class TrainSettings(Config):
     """Sequences of one update."""
     accumulate: PositiveInt = 1
     """Parts of batch_size that are computed one after the other; more of them take less memory."""
+    resume: str | None = None
+    """Go on with the run in this folder, or auto: with the newest of these settings that is not at its end, or a new
+    one. What the run began with is kept."""
+    init: str | None = None
+    """Begin with the weights and the tokenizer of the run in this folder, or of the latest."""
     eval_every: PositiveInt = 350
     """Updates between two evaluations."""
     eval_tokens: PositiveInt | None = None
     """Tokens of the validation split that an evaluation covers, from the first on; null: all of them."""
     save_every: PositiveInt = 350
-    """Updates between two checkpoints; the best one and the last are kept."""
+    """Updates between two checkpoints; the best one is kept, and the last."""
+    keep: PositiveInt = 1
+    """How many of the last checkpoints are kept, besides the best."""
     clip: NonNegativeFloat = 1.0
     """Largest norm of the gradient; 0 does not clip."""
     debug: bool = False
@@ -74,6 +84,11 @@ class TrainSettings(Config):
     logger: dict[str, LoggerChoice] = Field(default_factory=dict)
     """Where metrics are shown; several at once, as [console,...]. metrics.csv is always written."""
 
+    @classmethod
+    def completed(cls, data: dict[str, Any], typed: Collection[str], run_dir: Path | None) -> dict[str, Any]:
+        """With what `resume` and `init` name taken from there."""
+        return continuation.completed(cls, data, typed, run_dir)
+
     @field_validator("budget", mode="before")
     @classmethod
     def _has_a_unit(cls, value: Any) -> Any:
@@ -90,14 +105,21 @@ class TrainSettings(Config):
             parse_duration(self.budget)
         return self
 
-    def prepare_data(self, folder: Path) -> Prepared:
+    def prepare_data(
+        self, folder: Path, tokenizer: Tokenizer | None = None, recognise: Callable[[str], None] | None = None
+    ) -> Prepared:
         """The tokens to train on, kept in the folder; nothing is kept of what this run could not use.
+
+        Args:
+            folder: where prepared tokens live.
+            tokenizer: one that there is already, in place of what the settings describe.
+            recognise: as of `prepare`.
 
         Raises:
             UserError: the text cannot be read, or `check_data` refuses it.
             RunError: there is no room for the tokens.
         """
-        prepared = prepare(self.dataset.build(), self.tokenizer, folder, self.check_data)
+        prepared = prepare(self.dataset.build(), tokenizer or self.tokenizer, folder, self.check_data, recognise)
         return prepared.capped(self.eval_tokens)
 
     def check_data(self, data: Prepared) -> None:
@@ -118,10 +140,9 @@ class TrainSettings(Config):
             )
 
     def for_model(self, model: GPTConfig) -> dict[str, Any]:
-        """All settings as plain data, with the model's as it was built."""
-        return self.model_copy(update={"model": model}).model_dump()
+        """What is stored of the settings, as plain data: the model's as it was built, and no word of resuming."""
+        return self.model_copy(update={"model": model, "resume": None}).model_dump()
 
-    @property
-    def budget_seconds(self) -> float | None:
-        """The budget in seconds."""
-        return None if self.budget is None else parse_duration(self.budget)
+    def horizon(self) -> Horizon:
+        """How long the training lasts."""
+        return Horizon(self.steps, None if self.budget is None else parse_duration(self.budget))

@@ -10,7 +10,7 @@ from gpt.files import nearby
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
-from gpt.run import RunFolder
+from gpt.run_folder import RunFolder
 from gpt.training.evaluation import Evaluation
 from gpt.training.horizon import Horizon
 from gpt.training.update import Cost
@@ -43,6 +43,7 @@ def summarize(
     c = model.config
     flops = model.flops_per_token() * batches.tokens_per_step
     updates = horizon.updates(cost.seconds)
+    which, left = "those to come" if horizon.done else "all of them", horizon.seconds_left(cost.seconds)
     epochs = batches.epochs(updates)
     validation = f"{len(data.validation):,} for validation" if data.validation is not None else "none for validation"
     return [
@@ -60,24 +61,25 @@ def summarize(
         (
             "training",
             f"{'about ' if horizon.budget else ''}{updates:,} steps of {batches.batch_size} x {c.context} tokens: "
-            f"each token is seen {epochs:{'.1f' if epochs >= 1 else '.2g'}} times",
+            f"each token is seen {epochs:{'.1f' if epochs >= 1 else '.2g'}} times"
+            f"{'; what a budget of time gives cannot be repeated exactly' if horizon.budget else ''}",
         ),
         ("device", f"{precision.device}; {precision.name}: {precision.reason}; compile {cost.compiled}"),
         (
             "cost",
-            f"a step is {flops / 1e9:,.3g} GFLOP and takes {cost.seconds:.2g} s, all of them about "
-            f"{duration(updates * cost.seconds)}",
+            f"a step is {flops / 1e9:,.3g} GFLOP and takes {cost.seconds:.2g} s, {which} about {duration(left)}",
         ),
     ]
 
 
-def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT, data: Prepared) -> None:
-    """Print a sample and what came of a run; the very last line is `validation loss`, in nats per token."""
-    # A document begins after end-of-text; without one, the sample goes on from the first words of the training text.
-    prompt = "" if data.tokenizer.end_of_text is not None else data.tokenizer.decode(data.train.tokens[:8].tolist())
-    (sample,) = TextGeneration(model, data.tokenizer, [prompt], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
+def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT, data: Prepared) -> dict[str, str]:
+    """Print a sample and what came of a run; the very last line is `validation loss`, in nats per token.
+
+    Returns:
+        What a sweep's table tells of it, by column.
+    """
     here, script = (nearby(path) for path in (run.folder, ROOT / "sample.py"))
-    print(f"\nA sample:\n\n{(prompt + sample.text).strip()}\n")
+    print(f"\nA sample:\n\n{write_sample(model, data).strip()}\n")
     print(f"Run's folder:  {here}")
     words = first_words(data)
     what = [f"prompt={words}", "max_new_tokens=300"] if words else ["num_samples=10"]
@@ -93,7 +95,16 @@ def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT, data: Pr
                 f"Best:          {best.validation_loss:.4f} at step {best.step:,}, which sample.py takes; "
                 "the sample above is of the last step"
             )
-    print(f"validation loss {evaluation.loss:.4f}" if evaluation else "validation loss n/a")
+    loss = f"{evaluation.loss:.4f}" if evaluation else "n/a"
+    print(f"validation loss {loss}")
+    return {"validation loss": loss, "folder": here}
+
+
+def write_sample(model: GPT, data: Prepared) -> str:
+    """A text by the model; of a tokenizer without end-of-text, which begins a document, with the first words before."""
+    prompt = "" if data.tokenizer.end_of_text is not None else data.tokenizer.decode(data.train.tokens[:8].tolist())
+    (sample,) = TextGeneration(model, data.tokenizer, [prompt], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
+    return prompt + sample.text
 
 
 def first_words(data: Prepared) -> str:

@@ -2,19 +2,23 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.checkpoint import State
 from gpt.config import RunError
 from gpt.data.batches import Batches
-from gpt.run import RunFolder
+from gpt.files import nearby
+from gpt.run_folder import RunFolder
+from gpt.signals import Interrupted, postponed
 from gpt.training.evaluation import Evaluation, Evaluator
 from gpt.training.horizon import Horizon
 from gpt.training.logger import Loggers
+from gpt.training.optimizer import memory
 from gpt.training.schedule import Schedule
 from gpt.training.update import Update
 
@@ -53,31 +57,41 @@ class Trainer:
     """Where metrics and checkpoints go."""
     loggers: Loggers
     """Told what happens."""
+    write: Callable[[], str]
+    """Writes a sample, with each evaluation, where a logger wants it."""
     meter: "Meter" = field(default_factory=lambda: Meter())
-    best_loss: float = math.inf
 
     def fit(self) -> Evaluation | None:
         """Train; the evaluation of the last weights, None without a validation split.
 
         Raises:
             RunError: the training came to numbers that are not finite.
+            Interrupted: a signal came; the update that it came in was finished, and saved.
         """
         evaluation = None
         self.meter.restart()
-        for step in self.horizon:
-            self.set_learning_rate(self.horizon.progress(step))
-            loss, norm = self.update(self.batches.micro_batches(step, self.rhythm.accumulate))
-            self.meter.add(loss, norm)
+        with postponed() as signals:
+            for step in self.horizon:
+                self.set_learning_rate(self.horizon.progress(step))
+                seed_dropout(self.batches.seed, step)
+                loss, norm = self.update(self.batches.micro_batches(step, self.rhythm.accumulate))
+                self.meter.add(loss, norm)
 
-            last = self.horizon.reached(step)
-            if last or is_due(step, LOG_EVERY):
-                self.log(step)
-            evaluation = self.evaluation(step) if last or is_due(step, self.rhythm.eval_every) else None
-            if self.is_best(evaluation) or last or is_due(step, self.rhythm.save_every):
-                self.save(step, evaluation)
+                last, signal = self.horizon.reached(step), signals.number
+                if last or signal or is_due(step, LOG_EVERY):
+                    self.log(step)
+                evaluation = self.evaluation(step) if last or is_due(step, self.rhythm.eval_every) else None
+                if self.is_best(evaluation) or last or signal or is_due(step, self.rhythm.save_every):
+                    self.save(step, evaluation)
+                if signal and not last:
+                    raise Interrupted(signal, self.way_on(step))
         if evaluation and not math.isfinite(evaluation.loss):
             raise RunError(f"training: the last validation loss is {evaluation.loss}; lower optimizer.lr")
         return evaluation
+
+    def way_on(self, step: int) -> str:
+        """What a person who interrupted is told."""
+        return f"interrupted after step {step + 1:,} and saved; to go on: resume={nearby(self.run.folder)}"
 
     def set_learning_rate(self, progress: float) -> None:
         """Each group's peak times the schedule."""
@@ -111,20 +125,22 @@ class Trainer:
         }
         self.run.log(metrics)
         self.loggers.log(metrics, self.horizon.progress(step))
+        if self.loggers.wants_samples:
+            self.loggers.sample(step + 1, self.write())
         self.meter.restart()
         return evaluation
 
     def is_best(self, evaluation: Evaluation | None) -> bool:
-        """Whether no evaluation before was lower; remembers the lowest."""
-        if evaluation is None or not evaluation.loss < self.best_loss:
-            return False
-        self.best_loss = evaluation.loss
-        return True
+        """Whether the loss is lower than that of any checkpoint."""
+        best = self.run.best
+        lowest = best.state.validation_loss if best else None
+        return evaluation is not None and evaluation.loss < (math.inf if lowest is None else lowest)
 
     def save(self, step: int, evaluation: Evaluation | None) -> None:
         """Write a checkpoint of the weights after `step`."""
-        loss = evaluation.loss if evaluation and math.isfinite(evaluation.loss) else None
-        self.run.save(self.update.model, State(**self.counts(step), validation_loss=loss))
+        model, loss = self.update.model, evaluation.loss if evaluation and math.isfinite(evaluation.loss) else None
+        state = {**self.counts(step), **self.update.state(), "validation_loss": loss}
+        self.run.save(model, memory(model, self.update.guard.optimizer), state)
         self.meter.restart()
 
     def counts(self, step: int) -> dict[str, Any]:
@@ -136,6 +152,11 @@ class Trainer:
 def is_due(step: int, every: int) -> bool:
     """Whether something that happens every `every` updates does after `step`."""
     return (step + 1) % every == 0
+
+
+def seed_dropout(seed: int, step: int) -> None:
+    """Have what an update draws depend on seed and step only: what came before them, or was left out, is forgotten."""
+    torch.manual_seed(int(np.random.SeedSequence((seed, step)).generate_state(1, np.uint64)[0] >> np.uint64(1)))
 
 
 class Meter:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -78,6 +78,11 @@ class Update:
         total, random = seconds * horizon.updates(seconds), self.model.config.dropout > 0
         self.forward, compiled = compile_forward(self.model, mode, total, probe, random)
         return Cost(seconds, compiled)
+
+    def state(self) -> dict[str, Any]:
+        """How updates are made, and what the guard counted: the part of a checkpoint's state that is known here."""
+        device, compiled = self.precision.device.type, self.forward is not self.model
+        return {**self.guard.state(), "device": device, "precision": self.precision.name, "compiled": compiled}
 
     def _to_device(self, tensor: Tensor) -> Tensor:
         if self.precision.device.type == "cuda":

@@ -68,3 +68,31 @@ def test_what_compiling_takes_of_a_budget_is_no_progress():
     time.sleep(0.7)
     assert horizon.progress(1) == 1.0
     assert horizon.reached(1), "the budget ends where it ends"
+
+
+def test_a_resumed_training_goes_on_where_it_was_left():
+    horizon = Horizon(5)
+    horizon.start(done=3, elapsed=100.0)
+    assert [(step, horizon.progress(step), horizon.reached(step)) for step in horizon] == [
+        (3, 0.8, False),
+        (4, 1.0, True),
+    ]
+    assert 100.0 <= horizon.elapsed < 200.0
+    assert Horizon(5).seconds_left(2.0) == 10.0
+    assert horizon.seconds_left(2.0) == 4.0
+
+
+def test_a_resumed_budget_has_only_what_is_left_of_it():
+    horizon = Horizon(5, budget=60.0)
+    horizon.start(done=3, elapsed=45.0)
+    assert horizon.seconds_left(1.0) == pytest.approx(15.0, abs=1)
+    iter(horizon)
+    assert 0.75 <= horizon.progress(3) < 0.8
+
+
+@pytest.mark.parametrize(
+    "budget, done, elapsed, over",
+    [(None, 4, 1e9, False), (None, 5, 0.0, True), (60.0, 99, 59.9, False), (60.0, 1, 60.0, True)],
+)
+def test_what_is_at_its_end(budget, done, elapsed, over):
+    assert Horizon(5, budget).is_over(done, elapsed) == over

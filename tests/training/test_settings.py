@@ -26,8 +26,9 @@ def test_a_batch_that_does_not_divide_is_refused(accumulate):
 def test_a_budget_is_checked_at_once_and_told_in_seconds():
     with pytest.raises(UserError, match="budget: 'soon' is no duration"):
         settings(budget="soon")
-    assert settings(budget="2min").budget_seconds == 120
-    assert settings().budget_seconds is None
+    assert settings(budget="2min").horizon().budget == 120
+    assert settings(steps=7).horizon().budget is None
+    assert settings(steps=7).horizon().steps == 7
 
 
 def test_what_is_stored_is_the_model_as_it_was_built():
@@ -37,6 +38,12 @@ def test_what_is_stored_is_the_model_as_it_was_built():
     assert parse(GPTConfig, stored["model"], "model") == chosen.model.for_vocabulary(257)
     assert {**stored, "model": None} == {**chosen.model_dump(), "model": None}
     assert stored["seed"] == 7
+
+
+def test_that_a_run_was_resumed_is_not_stored():
+    chosen = settings(resume="/somewhere", init="/elsewhere")
+    stored = chosen.for_model(chosen.model)
+    assert (stored["resume"], stored["init"]) == (None, "/elsewhere")
 
 
 def folder_of(tmp_path, train: str, validation: str):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from gpt.checkpoint import State
 from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.data.token_file import Counts, TokenFile
@@ -17,7 +16,7 @@ from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
-from gpt.run import RunFolder
+from gpt.run_folder import RunFolder
 from gpt.training.evaluation import Evaluation
 from gpt.training.horizon import Horizon
 from gpt.training.summary import conclude, first_words, summarize
@@ -38,14 +37,14 @@ def split(tokens):
 
 
 def data(validation):
-    return Prepared("some texts", TOKENIZER, split(1010), split(validation) if validation else None)
+    return Prepared("some texts", TOKENIZER, split(1010), split(validation) if validation else None, "f00d")
 
 
 def written(folder, text, tokenizer=TOKENIZER):
     """Prepared tokens that are there: those of bytes, or ids as they are."""
     (folder / "train.bin").write_bytes(np.array(list(text), "<u2").tobytes())
     counts = Counts(tokens=len(text), documents=1, text_bytes=len(text))
-    return Prepared("some texts", tokenizer, TokenFile(folder / "train.bin", counts, 257), None)
+    return Prepared("some texts", tokenizer, TokenFile(folder / "train.bin", counts, 257), None, "f00d")
 
 
 @pytest.mark.parametrize(
@@ -94,8 +93,16 @@ def test_the_cost_is_of_all_tokens_of_all_steps(model, monkeypatch):
     assert lines(model, Horizon(240))["cost"] == "a step is 2 GFLOP and takes 0.5 s, all of them about 2.0 min"
 
 
+def test_a_resumed_run_says_what_is_left(model):
+    horizon = Horizon(240)
+    horizon.start(done=120, elapsed=77.0)
+    assert lines(model, horizon)["cost"].endswith("takes 0.5 s, those to come about 1.0 min")
+
+
 def test_a_budget_says_about_how_many_steps(model):
     shown = lines(model, Horizon(7, budget=60.0), validation=0)
+    assert shown["training"].endswith("; what a budget of time gives cannot be repeated exactly")
+    assert shown["cost"].endswith("all of them about 1.0 min")
     assert shown["training"].startswith("about 120 steps of")
     assert "none for validation" in shown["tokens"]
 
@@ -105,8 +112,9 @@ def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "my run"
     folder.mkdir()
     ours = written(tmp_path, b"\r\n\n The army of the United States\n")
-    run = RunFolder(folder, {}, TOKENIZER)
-    conclude(run, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, ours)
+    run = RunFolder(folder)
+    told = conclude(run, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, ours)
+    assert told == {"validation loss": "2.0000", "folder": "my run"}, "for a sweep's table"
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == "validation loss 2.0000"
     assert out[-2].split(maxsplit=1)[1] == (
@@ -119,10 +127,11 @@ def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("last, told", [(2.5, True), (1.5, False), (2.0, False)])
-def test_a_best_that_is_not_the_last_is_told(last, told, model, tmp_path, capsys):
-    run = RunFolder(tmp_path, {}, TOKENIZER)
-    run.save(model, State(step=60, tokens=600, elapsed=1.0, validation_loss=2.0))
-    run.save(model, State(step=200, tokens=2000, elapsed=3.0, validation_loss=last))
+def test_a_best_that_is_not_the_last_is_told(last, told, model, tmp_path, capsys, bytes_data, state_of):
+    run = RunFolder(tmp_path)
+    run.start({}, bytes_data, keep=1)
+    run.save(model, {}, state_of(60, 2.0))
+    run.save(model, {}, state_of(200, last))
     conclude(run, Evaluation(loss=last, bits_per_byte=1.0, tokens=9), model, written(tmp_path, b"The people of"))
     out = capsys.readouterr().out
     assert ("Best:          2.0000 at step 60, which sample.py takes; the sample above" in out) == told
@@ -131,7 +140,7 @@ def test_a_best_that_is_not_the_last_is_told(last, told, model, tmp_path, capsys
 def test_without_an_end_of_text_the_sample_goes_on_from_the_training_text(model, tmp_path, capsys):
     tokenizer = ByteConfig().build(lambda: iter(()))
     tokenizer.end_of_text = None
-    conclude(RunFolder(tmp_path, {}, tokenizer), None, model, written(tmp_path, b"The people of", tokenizer))
+    conclude(RunFolder(tmp_path), None, model, written(tmp_path, b"The people of", tokenizer))
     out = capsys.readouterr().out
     text = TextGeneration(model, tokenizer, ["The peop"], GenerationSettings(max_new_tokens=150)).run()[0].text
     assert f"A sample:\n\n{('The peop' + text).strip()}\n" in out, "prompt and text join as they are"

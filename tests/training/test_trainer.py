@@ -1,21 +1,24 @@
 import csv
 import math
+import signal
 import time
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from gpt import checkpoint
 from gpt.config import RunError
 from gpt.data.batches import Batches
-from gpt.data.tokenizer.byte import ByteConfig
-from gpt.run import RunFolder
+from gpt.run_folder import RunFolder
+from gpt.signals import Interrupted
 from gpt.training.evaluation import Evaluation, Evaluator
 from gpt.training.horizon import Horizon
 from gpt.training.logger import Logger, Loggers
+from gpt.training.origin import Origin
 from gpt.training.schedule.linear import LinearConfig
-from gpt.training.trainer import Meter, Rhythm, Trainer, is_due
+from gpt.training.trainer import Meter, Rhythm, Trainer, is_due, seed_dropout
 
 RHYTHM = Rhythm(accumulate=1, eval_every=5, save_every=7)
 
@@ -29,19 +32,23 @@ class Recorder(Logger):
 
 
 @pytest.fixture
-def build_trainer(build_update, tokens, tmp_path):
+def build_trainer(build_update, tokens, tmp_path, bytes_data):
     def build(steps=20, rhythm=RHYTHM, evaluate=True, name="run", **settings):
+        """With a run in the folder `name`; of one that has a checkpoint, the training goes on from there."""
         update = build_update(**settings)
         lengths = np.ones(11, dtype=np.int64)
         evaluator = Evaluator(update.model, tokens[:100], 4, lengths, update.precision) if evaluate else None
-        (tmp_path / name).mkdir()
-        run = RunFolder(tmp_path / name, {"model": {}}, ByteConfig().build(lambda: iter(())))
-        horizon = Horizon(steps)
-        horizon.start()
+        (tmp_path / name).mkdir(exist_ok=True)
+        run = RunFolder(tmp_path / name)
+        run.start({"model": {}}, bytes_data, keep=1)
+        origin = Origin(run, run.last and run.last.state, run.last and run.last.folder)
+        horizon = origin.start(Horizon(steps))
+        origin.load(update.model)
         batches, schedule = Batches(tokens, 8, 8, seed=0), LinearConfig(warmup=0.0).build()
         recorder = Recorder()
-        trainer = Trainer(update, batches, schedule, horizon, rhythm, evaluator, run, Loggers([recorder]))
-        return trainer, recorder
+        loggers = Loggers([recorder])
+        parts = (batches, schedule, horizon, rhythm, evaluator, run, loggers, lambda: "a sample")
+        return Trainer(origin.restore(update), *parts), recorder
 
     return build
 
@@ -78,7 +85,7 @@ def test_the_last_checkpoint_holds_the_last_weights_and_the_best_the_best(build_
     trainer.fit()
     found = checkpoint.find(trainer.run.folder / "checkpoints")
     assert [(c.state.step, c.state.validation_loss) for c in found] == [(10, 2.0), (23, 2.2)]
-    weights = checkpoint.load_file(found[-1].folder / checkpoint.WEIGHTS)
+    weights = load_file(found[-1].folder / checkpoint.WEIGHTS)
     assert torch.equal(weights["embedding.weight"], trainer.update.model.embedding.weight)
 
 
@@ -140,7 +147,7 @@ def test_the_speed_is_that_of_updates_alone(build_trainer, monkeypatch):
     trainer, _ = build_trainer(steps=20)
     trainer.update = Timed(trainer.update, taking(1, trainer.update))
     trainer.evaluate, trainer.run.save = taking(100, trainer.evaluate), taking(1000, trainer.run.save)
-    trainer.best_loss = 0.0  # no evaluation is saved for being the best
+    trainer.is_best = lambda _: False
     trainer.fit()
     assert now == 20 * 1 + 4 * 100 + 3 * 1000
     assert [float(r["tokens_per_second"]) for r in rows(trainer) if r["loss"]] == [64.0, 64.0]  # 8 rows of 8 tokens
@@ -152,6 +159,7 @@ class Timed:
     def __init__(self, update, call):
         self.model = update.model
         self.guard = update.guard
+        self.state = update.state
         self.call = call
 
     def __call__(self, micro_batches):
@@ -174,12 +182,14 @@ def test_every_update_sees_its_own_batch_at_its_own_rate(build_trainer):
 
 
 def test_the_best_is_only_replaced_by_a_better_one(build_trainer):
-    trainer, _ = build_trainer()
-    losses = [math.nan, 3.0, 2.0, 2.5, 2.0, math.nan, 1.5]
-    assert [trainer.is_best(Evaluation(loss, 1.0, 9)) for loss in losses] == [
-        False, True, True, False, False, False, True,
-    ]  # fmt: skip
-    assert not trainer.is_best(None)
+    trainer, _ = build_trainer(steps=35, rhythm=Rhythm(1, 5, 100))
+    losses = iter([math.nan, 3.0, 2.0, 2.5, 2.0, math.nan, 2.75])
+    trainer.evaluate, best = lambda: Evaluation(next(losses), 1.0, 99), []
+    save = trainer.run.save
+    trainer.run.save = lambda *args: best.append(save(*args).state.step)
+    trainer.fit()
+    assert best == [10, 15, 35]
+    assert trainer.run.best.state.step == 15
 
 
 def test_a_best_that_is_saved_anyway_is_remembered_too(build_trainer):
@@ -187,7 +197,63 @@ def test_a_best_that_is_saved_anyway_is_remembered_too(build_trainer):
     losses = iter([3.0, 2.0, 2.5])
     trainer.evaluate = lambda: Evaluation(next(losses), 1.0, 99)
     trainer.fit()
-    assert trainer.best_loss == 2.0
+    assert trainer.run.best.state.validation_loss == 2.0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_saves_and_ends_and_a_resumed_run_goes_on_as_if_nothing_had_been(build_trainer, number):
+    whole, _ = build_trainer(name="whole", steps=20, dropout=0.2)
+    whole.fit()
+    stopped, _ = build_trainer(name="stopped", steps=20, dropout=0.2)
+    strikes = [number]
+
+    def struck(progress):
+        if progress == 12 / 20 and strikes:
+            signal.raise_signal(strikes.pop())
+        return 1 - progress
+
+    stopped.schedule = struck
+    with pytest.raises(Interrupted, match=r"interrupted after step 12 and saved; to go on: resume=.*stopped") as told:
+        stopped.fit()
+    assert told.value.number == number
+    assert [int(r["step"]) for r in rows(stopped) if r["loss"]] == [10, 12]
+    del stopped, told  # lets go of the folder
+    torch.manual_seed(99)
+    resumed, _ = build_trainer(name="stopped", steps=20, dropout=0.2, seed=5)
+    assert resumed.fit().loss == whole.evaluate().loss
+    for one, other in zip(whole.update.model.parameters(), resumed.update.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert [int(r["step"]) for r in rows(resumed) if r["loss"]] == [10, 12, 20]
+    assert [int(r["step"]) for r in rows(resumed) if r["validation_loss"]] == [5, 10, 15, 20]
+
+
+def test_a_signal_in_the_last_update_does_not_end_it_early(build_trainer):
+    trainer, _ = build_trainer(steps=3)
+    update = trainer.update.gradients
+    trainer.update.gradients = lambda *args: signal.raise_signal(signal.SIGTERM) or update(*args)
+    trainer.horizon.steps = 1
+    assert trainer.fit() is not None
+
+
+def test_what_an_update_draws_depends_on_seed_and_step_only():
+    drawn = []
+    for seed, step in [(1, 5), (2, 5), (1, 6), (1, 5)]:
+        torch.rand(7)
+        seed_dropout(seed, step)
+        drawn.append(torch.rand(3).tolist())
+    assert drawn[0] == drawn[3]
+    assert drawn[0] != drawn[1] != drawn[2] != drawn[0]
+
+
+def test_samples_are_written_with_each_evaluation_for_who_wants_them(build_trainer):
+    trainer, recorder = build_trainer(steps=12)
+    recorder.wants_samples, written = True, []
+    recorder.sample = lambda step, text: written.append((step, text))
+    trainer.fit()
+    assert written == [(5, "a sample"), (10, "a sample"), (12, "a sample")]
+    other, _ = build_trainer(name="other", steps=5)
+    other.write = lambda: pytest.fail("nobody wants it")
+    other.fit()
 
 
 def test_rows_tell_norm_and_loss_apart(build_trainer):

@@ -43,12 +43,13 @@ def fetch(url: str, folder: Path) -> Path:
     if whole.exists():
         return whole
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with workshop(folder, ".fetching-") as aside:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with workshop(folder.parent, ".fetching-") as aside:  # beside it: where nothing comes, it is not made
             part = aside / whole.name
             with told(url):
                 _save(url, part)
             sync(part)
+            folder.mkdir(exist_ok=True)
             part.replace(whole)
     except OSError as error:
         raise UserError(f"{folder}: what is fetched cannot be kept there: {error.strerror}") from None

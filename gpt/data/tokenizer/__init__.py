@@ -131,13 +131,17 @@ class Tokenizer:
         (folder / FILE).write_bytes(text.encode("utf-8"))
 
 
-def load(folder: Path) -> Tokenizer:
+def load(folder: Path, unknown: Unknown | None = None) -> Tokenizer:
     """The tokenizer saved in the folder.
 
     The file is data, whoever wrote it: its name picks one of the variants that there are, and no code is run.
 
+    Args:
+        folder: where it was saved.
+        unknown: what becomes of a character that it does not know; None: as it was configured.
+
     Raises:
-        UserError: no such file, or not one that `Tokenizer.save` writes.
+        UserError: no such file, or not one that `Tokenizer.save` writes, or it cannot do `unknown`.
     """
     path = folder / FILE
     content = read_json(path)
@@ -147,6 +151,8 @@ def load(folder: Path) -> Tokenizer:
     if name not in variant_names(__name__):
         listed = ", ".join(variant_names(__name__))
         raise UserError(f"{path}: no tokenizer named {name!r:.40}; there are {listed}")
+    if unknown is not None and "unknown" in content:
+        content["unknown"] = unknown
     variant = variant_class(__name__, name)
     assert issubclass(variant, TokenizerConfig)
     try:

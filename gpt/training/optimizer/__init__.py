@@ -1,8 +1,11 @@
-"""Optimizers: the contract of an optimizer variant, and the groups that parameters fall into."""
+"""Optimizers: the contract of a variant, the groups that parameters fall into, and what is kept of its memory."""
 
-from torch import nn, optim
+from collections.abc import Mapping
+from typing import Any
 
-from gpt.config import Variant
+from torch import Tensor, nn, optim
+
+from gpt.config import UserError, Variant
 from gpt.model.gpt import GPT
 
 
@@ -25,3 +28,41 @@ def parameter_groups(model: GPT) -> dict[str, dict[str, nn.Parameter]]:
         tables = "matrices" if name.startswith("blocks.") else "embeddings"
         groups["vectors" if parameter.ndim < 2 else tables][name] = parameter
     return groups
+
+
+MEMORY = "state."
+"""How the names of what an optimizer remembers begin, as in state.embedding.weight.exp_avg."""
+
+
+def memory(model: GPT, optimizer: optim.Optimizer) -> dict[str, Tensor]:
+    """What the optimizer remembers of each parameter, by the parameter's name; not copied."""
+    return {name: value for name, value in _flat(model, optimizer).items() if name.startswith(MEMORY)}
+
+
+def remember(model: GPT, optimizer: optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Have the optimizer go on from a `memory`.
+
+    Raises:
+        UserError: it is another optimizer's, or another model's.
+    """
+    flat = _flat(model, optimizer)
+    wanted = {name: tensor.shape for name, tensor in flat.items() if name.startswith(MEMORY)}
+    given = {name: tensor.shape for name, tensor in tensors.items()}
+    if given != wanted:
+        names = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
+        raise UserError(
+            f"resume: what the optimizer remembered does not fit its configuration, {names[0]} for one; "
+            "start a new run from the weights with init="
+        )
+    # Imported where it is used, here and below: it takes a second.
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_optimizer_state_dict
+
+    options = StateDictOptions(flatten_optimizer_state_dict=True)
+    set_optimizer_state_dict(model, optimizer, dict(flat, **tensors), options=options)
+
+
+def _flat(model: GPT, optimizer: optim.Optimizer) -> dict[str, Any]:
+    """PyTorch's state dict with a key for each tensor and setting; what is lazily made is made."""
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+
+    return get_optimizer_state_dict(model, optimizer, options=StateDictOptions(flatten_optimizer_state_dict=True))

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from gpt.config import variant_class, variant_names
+from gpt.config import UserError, variant_class, variant_names
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
-from gpt.training.optimizer import parameter_groups
+from gpt.training.optimizer import memory, parameter_groups, remember
 from gpt.training.optimizer.adamw import AdamwConfig
 
 PACKAGE = "gpt.training.optimizer"
@@ -59,3 +59,52 @@ def test_the_settings_reach_adamw():
         (0.1, 0.1, (0.7, 0.8), 1e-3)
     ] * 3
     assert [g["weight_decay"] for g in optimizer.param_groups] == [0.5, 0.5, 0.0]  # matrices, embeddings, vectors
+
+
+@pytest.mark.parametrize("name", variant_names("gpt.training.optimizer"))
+class TestMemory:
+    def build(self, name, seed=0, **sizes):
+        torch.manual_seed(seed)
+        model = GPT(GPTConfig(**{"vocab_size": 11, "context": 8, "n_layer": 1, "n_head": 2, "d_model": 8, **sizes}))
+        return model, variant_class("gpt.training.optimizer", name)(name=name).build(model)
+
+    def train(self, model, optimizer, updates):
+        for step in range(updates):
+            tokens = (torch.arange(8) * (step + 3))[None] % 11
+            model(tokens, tokens).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    def test_what_is_remembered_is_all_that_is_needed_to_go_on(self, name):
+        model, optimizer = self.build(name)
+        self.train(model, optimizer, 3)
+        weights = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+        remembered = {key: tensor.clone() for key, tensor in memory(model, optimizer).items()}
+        self.train(model, optimizer, 2)
+        other, again = self.build(name, seed=1)
+        other.load_state_dict(weights)
+        remember(other, again, remembered)
+        assert all(torch.equal(tensor, weights[key]) for key, tensor in other.state_dict().items())
+        assert [g["lr"] for g in again.param_groups] == [g["initial_lr"] for g in again.param_groups]
+        self.train(other, again, 2)
+        assert all(torch.equal(tensor, model.state_dict()[key]) for key, tensor in other.state_dict().items())
+
+    def test_it_is_kept_by_the_parameters_names(self, name):
+        model, optimizer = self.build(name)
+        self.train(model, optimizer, 1)
+        of = {key.removeprefix("state.").rpartition(".")[0] for key in memory(model, optimizer)}
+        assert of == dict(model.named_parameters()).keys()
+
+    @pytest.mark.parametrize("change", ["shape", "missing", "more"])
+    def test_what_is_anothers_is_refused_by_name(self, name, change):
+        model, optimizer = self.build(name)
+        self.train(model, optimizer, 1)
+        remembered = dict(memory(model, optimizer))
+        key = next(key for key in remembered if "embedding" in key and "exp_avg" in key)
+        tensor = remembered.pop(key)
+        if change == "shape":
+            remembered[key] = tensor[:-1]
+        if change == "more":
+            remembered |= {key: tensor, f"{key}_more": tensor}
+        with pytest.raises(UserError, match=rf"resume: what the optimizer remembered does not fit .*{key}"):
+            remember(*self.build(name), remembered)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpt.literal import Texts, is_nothing, is_text, unescaped
+from gpt.cli.literal import Texts, is_nothing, is_text, unescaped
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 TEXT_KEYS = frozenset({
-    "prompt", "stop", "name", "run", "resume", "init", "to", "dataset.separator", "hydra.run.dir",
+    "prompt", "stop", "name", "run", "resume", "init", "to", "dataset.separator", "hydra.run.dir", "hydra.sweep.dir",
     "dataset.column", "dataset.config", "dataset.split", "dataset.validation_split", "dataset.revision",
 })  # fmt: skip
 ESCAPED_KEYS = frozenset({"prompt", "stop", "dataset.separator"})

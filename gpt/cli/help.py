@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from textwrap import indent
 from types import NoneType, UnionType
@@ -17,13 +18,15 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from gpt.cli.literal import is_text
 from gpt.config import Config, Variant, configs_in
-from gpt.literal import is_text
 
 SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 """How pydantic's bounds read."""
 
 VALUES = "literal text is all that follows the first =, whatever it holds; a list is KEY=[a,b]"
+
+SWEEPS = "run a job for each combination of several values: KEY=a,b GROUP=a,b 'KEY=range(1,4)' 'GROUP=glob(*)'"
 
 MISSING = "???"
 """How OmegaConf writes that a value must be given."""
@@ -33,11 +36,25 @@ Row = tuple[Text, Text]
 
 @dataclass(frozen=True)
 class Option:
-    """What can be chosen in a group: the names, those chosen by default, the settings a name comes with."""
+    """What can be chosen in a group."""
 
     names: Sequence[str]
     chosen: Sequence[str]
-    values: Callable[[str], Mapping[str, Any]]
+    """Those chosen by default."""
+    file: Callable[[str], Path]
+    """Where a name's settings stand."""
+
+    def values(self, name: str) -> Any:
+        """The settings that a name comes with."""
+        file = self.file(name)
+        return OmegaConf.to_container(OmegaConf.load(file)) if file.exists() else {}
+
+    def about(self, name: str) -> str:
+        """What a preset, which builds on other files or sets more than its group, says of itself; '' for a variant."""
+        lines = self.file(name).read_text(encoding="utf-8").splitlines()
+        comment = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
+        package = [line for line in comment if line.startswith("@package")]
+        return " ".join(comment[len(package) :]) if package or "defaults:" in lines else ""
 
 
 def options_of(config: DictConfig, groups: Mapping[str, Sequence[str]], config_dir: Path) -> dict[str, Option]:
@@ -49,13 +66,12 @@ def options_of(config: DictConfig, groups: Mapping[str, Sequence[str]], config_d
         # Of a group that takes several at once hydra keeps no record; each stands under its own name.
         chosen = [choices[group]] if group in choices else list(here) if isinstance(here, DictConfig) else None
         if chosen is not None:
-            options[group] = Option(names, chosen, partial(_preset, config_dir / group))
+            options[group] = Option(names, chosen, partial(_file, config_dir / group))
     return options
 
 
-def _preset(folder: Path, name: str) -> Any:
-    file = folder / f"{name}.yaml"
-    return OmegaConf.to_container(OmegaConf.load(file)) if file.exists() else {}
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.yaml"
 
 
 def page(script: str, settings: type[Config], defaults: Mapping[str, Any], options: Mapping[str, Option]) -> Group:
@@ -72,6 +88,7 @@ def page(script: str, settings: type[Config], defaults: Mapping[str, Any], optio
     usage = f"python {script} {'[GROUP=NAME ...] ' if options else ''}[KEY=VALUE ...]"
     flags = [
         (Text("KEY=VALUE", "cyan"), Text(VALUES)),
+        (Text("-m, --multirun", "cyan"), Text(SWEEPS)),
         (Text("--cfg", "cyan"), Text("print the checked configuration as YAML, and do nothing more")),
         (Text("-h, --help", "cyan"), Text("print this page")),
     ]
@@ -80,6 +97,8 @@ def page(script: str, settings: type[Config], defaults: Mapping[str, Any], optio
         parts += _part("Examples", _indented(about["Examples"]))
     if options:
         parts += _part("Choices (GROUP=NAME; * is the default)", _grid(_choices(options)))
+    if presets := list(_presets(options)):
+        parts += _part("Presets (GROUP=NAME; what is typed beside one comes before it)", _grid(presets))
     parts += _part("Settings (KEY=default)", _grid(_settings(settings, defaults, options)))
     return Group(*parts)
 
@@ -120,6 +139,13 @@ def _choices(options: Mapping[str, Option]) -> Iterator[Row]:
     for group, option in sorted(options.items()):
         names = [Text(f"{name}*", "bold") if name in option.chosen else Text(name) for name in option.names]
         yield Text(group, "cyan"), Text("  ").join(names)
+
+
+def _presets(options: Mapping[str, Option]) -> Iterator[Row]:
+    for group, option in sorted(options.items()):
+        for name in option.names:
+            if about := option.about(name):
+                yield Text(f"{group}={name}", "cyan"), Text(about)
 
 
 def _settings(

@@ -1,0 +1,226 @@
+"""The folder of a run that is being trained: configuration, metrics, checkpoints.
+
+    config.yaml   metrics.csv   checkpoints/step_00000200/...
+
+One process at a time writes to it. The folder may be moved or sent; nothing in it names a path outside of it that
+sampling needs, and nothing in it is executed.
+"""
+
+import csv
+import io
+import os
+import shutil
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import yaml
+from torch import Tensor
+
+from gpt import checkpoint
+from gpt.checkpoint import Checkpoint, State
+from gpt.config import ROOT, UserError
+from gpt.data.tokens import Prepared
+from gpt.files import hold, nearby, write_whole
+from gpt.model.gpt import GPT
+
+RUNS = ROOT / "runs"
+CONFIG = "config.yaml"
+LARGEST_CONFIG = 1 << 20
+"""Bytes; a run's configuration has about 2^11."""
+NAME_BYTES = 200
+"""Of a run's name that its folder bears; file systems allow 255 in all."""
+METRICS = (
+    "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "skipped",
+    "validation_loss", "validation_bits_per_byte",
+)  # fmt: skip
+"""The columns of metrics.csv; times in seconds, losses in nats per token."""
+
+
+class RunFolder:
+    """The folder of a run that is being trained; this process alone has it.
+
+    Args:
+        folder: a new, empty one, or that of a run to go on with.
+
+    Raises:
+        UserError: another process trains in it, or a checkpoint or the metrics in it cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings: dict[str, Any] = {}
+        self._hold()
+        self._checkpoints = checkpoint.find(folder / "checkpoints")
+        read_metrics(folder, until=0)  # while nothing is changed yet
+
+    @property
+    def best(self) -> Checkpoint | None:
+        """The checkpoint of the lowest validation loss; None where none was evaluated."""
+        return checkpoint.best(self._checkpoints)
+
+    @property
+    def last(self) -> Checkpoint | None:
+        """The last checkpoint; None so far."""
+        return self._checkpoints[-1] if self._checkpoints else None
+
+    def start(self, settings: Mapping[str, Any], data: Prepared, keep: int) -> None:
+        """Write the configuration, and forget what a killed process did after its last checkpoint.
+
+        Args:
+            settings: of the run, as plain data.
+            data: what it trains on.
+            keep: how many of the newest checkpoints are kept, besides the best one.
+        """
+        self.settings, self._data, self._keep = dict(settings), data, keep
+        write_whole(self.folder / CONFIG, yaml.safe_dump(self.settings, sort_keys=False, allow_unicode=True))
+        for aside in (self.folder / "checkpoints").glob(".step_*"):
+            shutil.rmtree(aside, ignore_errors=True)
+        table = io.StringIO()
+        writer = csv.DictWriter(table, METRICS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(read_metrics(self.folder, until=self.last.state.step if self.last else 0))
+        write_whole(self.folder / "metrics.csv", table.getvalue())
+
+    def log(self, metrics: Mapping[str, float]) -> None:
+        """Append a row to metrics.csv; metrics that are not there stay empty."""
+        with (self.folder / "metrics.csv").open("a", encoding="utf-8", newline="") as file:
+            csv.DictWriter(file, METRICS, lineterminator="\n").writerow(metrics)
+
+    def save(self, model: GPT, optimizer: Mapping[str, Tensor], state: Mapping[str, Any]) -> Checkpoint:
+        """Write a checkpoint, and remove those that are not to be kept.
+
+        Args:
+            model: its weights.
+            optimizer: what the optimizer remembers.
+            state: the fields of `State` but `data`.
+        """
+        parent, whole = self.folder / "checkpoints", State(**state, data=self._data.fingerprint)
+        written = checkpoint.write(parent, model, optimizer, self.settings, self._data.tokenizer, whole)
+        self._checkpoints = checkpoint.prune([*self._checkpoints, written], self._keep)
+        return written
+
+    def _hold(self) -> None:
+        try:
+            descriptor = hold(self.folder)
+        except BlockingIOError:
+            raise UserError(f"{self.folder}: another process trains in it; wait, end it, or start a new run") from None
+        except OSError as error:
+            raise UserError(f"{self.folder}: cannot be opened: {error.strerror}; name the folder of a run") from None
+        if descriptor is not None:
+            weakref.finalize(self, os.close, descriptor)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The content of a run's config.yaml, not yet checked.
+
+    Raises:
+        UserError: there is none, or it cannot be read.
+    """
+    file = folder / CONFIG
+    try:
+        if not file.is_file():
+            there = "is no folder" if folder.exists() else "is not there"
+            what = "is no run's folder: it has no config.yaml" if folder.is_dir() else there
+            raise UserError(f"{folder} {what}; name the folder of a run: those of this checkout are in {RUNS}")
+        if file.stat().st_size > LARGEST_CONFIG:
+            raise UserError(f"{file} is no run's configuration: it is too large; name another run")
+        content = yaml.safe_load(file.read_bytes())
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}; name the folder of a run") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError):
+        raise UserError(f"{file}: this is no YAML of settings, so the file is damaged; name another run") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{file}: settings are expected, so the file is damaged; name another run")
+    return {str(key): value for key, value in content.items()}
+
+
+def read_metrics(folder: Path, until: int) -> list[dict[str, str]]:
+    """The rows of metrics.csv up to a step; a row that a killed process began to write is none.
+
+    Raises:
+        UserError: the file holds something else, which shall not be lost.
+    """
+    path = folder / "metrics.csv"
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            table = csv.DictReader(file)
+            if not {"step"} <= set(table.fieldnames or METRICS) <= set(METRICS):
+                raise UserError(f"{path}: these are no metrics of a run; move the file away")
+            rows = [row for row in table if None not in row.values() and None not in row]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read ({error}); move it away") from None
+    return [row for row in rows if row["step"].isdecimal() and int(row["step"]) <= until]
+
+
+def run_folders() -> list[Path]:
+    """The folders in `runs/` that have a configuration, jobs of sweeps among them, newest first."""
+    files = [*RUNS.glob(f"*/{CONFIG}"), *RUNS.glob(f"*/*/{CONFIG}")]
+    return [file.parent for file in sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)]
+
+
+def refuse_taken(folder: Path) -> None:
+    """A run never overwrites another.
+
+    Raises:
+        UserError: `folder` is there and holds something.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(
+            f"{folder} is there already, and a run never overwrites another: name a new one (hydra.run.dir, of a sweep "
+            f"hydra.sweep.dir), or go on with resume={nearby(folder)}"
+        )
+
+
+def refuse_unusable(wanted: Path | None) -> None:
+    """Refuse what `claim_folder` would, without making anything.
+
+    Raises:
+        UserError: `wanted` is taken, or no folder can be made where it shall be.
+    """
+    if wanted:
+        refuse_taken(wanted)
+    place = wanted or RUNS
+    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
+    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        raise UserError(f"hydra.run.dir: {place} cannot be made, because of {there}; name another folder")
+
+
+def claim_folder(wanted: Path | None, name: str) -> Path:
+    """Make the folder of a new run: `wanted`, or `runs/DATE_TIME_NAME` in the checkout.
+
+    Of two runs that begin in the same second, the second one gets `-2`.
+
+    Raises:
+        UserError: `wanted` holds something, or a folder cannot be made.
+    """
+    if wanted is not None:
+        _make_parents(wanted)
+        with suppress(FileExistsError):
+            wanted.mkdir()
+        refuse_taken(wanted)
+        return wanted
+    plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).encode()[:NAME_BYTES].decode(errors="ignore")
+    first = RUNS / f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{plain}"
+    _make_parents(first)
+    folder, numbers = first, count(2)
+    while True:
+        with suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+        folder = first.with_name(f"{first.name}-{next(numbers)}")
+
+
+def _make_parents(folder: Path) -> None:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"hydra.run.dir: {folder.parent} cannot be made: {error.strerror}; name another folder"
+        ) from None

@@ -1,0 +1,85 @@
+"""Signals that ask a program to end: Ctrl-C, SIGTERM, Slurm's SIGUSR1, a terminal that closes.
+
+Each becomes an `Interrupted`: raised where the program stands, or, while something must be brought to a good end first,
+remembered.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
+"""Windows has the first two."""
+
+
+class Interrupted(BaseException):
+    """A signal asked the program to end; no error, so `except Exception` does not hold it up.
+
+    Args:
+        number: of the signal; the program's exit code is 128 more.
+        message: what a person is told, in one line.
+    """
+
+    def __init__(self, number: int, message: str = "interrupted") -> None:
+        super().__init__(number, message)  # all that it is made of, so that it comes whole out of another process
+        self.number = number
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass
+class Pending:
+    """What came while `postponed`."""
+
+    number: int | None = None
+    """Of the signal that came; None so far."""
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """Within, a signal raises `Interrupted` at once."""
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        raise Interrupted(number)
+
+    with _handled(interrupt):
+        yield
+
+
+@contextmanager
+def postponed() -> Iterator[Pending]:
+    """Within, a signal is remembered; a second one raises `Interrupted` at once, for whoever cannot wait."""
+    pending = Pending()
+
+    def remember(number: int, _: FrameType | None) -> None:
+        if pending.number is not None:
+            raise Interrupted(number)
+        pending.number = number
+
+    with _handled(remember):
+        yield pending
+
+
+@contextmanager
+def _handled(handler: Any) -> Iterator[None]:
+    """Have `handler` called for the signals; only a main thread can, and elsewhere nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    # A closing terminal is to be ignored where nohup says so.
+    caught = [n for n in numbers if not (n == getattr(signal, "SIGHUP", None) and before[n] is signal.SIG_IGN)]
+    for number in caught:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number in caught:
+            signal.signal(number, before[number])

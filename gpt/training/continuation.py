@@ -1,0 +1,169 @@
+"""Settings that go on from something stored: a run's own (`resume`), or another run's model and tokenizer (`init`).
+
+A run goes on with the configuration that it began with. What is typed beside `resume` may repeat it, or change what
+does not make it another run.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from gpt import checkpoint
+from gpt.config import UserError, parse, shown
+from gpt.files import hold, nearby
+from gpt.run import choose_checkpoint, latest
+from gpt.run_folder import CONFIG, read_settings, run_folders
+from gpt.weights import model_config
+
+MAY_DIFFER = ("steps", "budget", "eval_every", "save_every", "keep", "logger", "device", "accumulate")
+"""What may change when a run is resumed: none of it makes other weights of the same updates."""
+
+ASIDE = ("resume", "debug")
+"""What belongs to a command, and not to the run."""
+
+
+def completed(cls: type[Any], data: dict[str, Any], typed: Collection[str], run_dir: Path | None) -> dict[str, Any]:
+    """`data` with what `resume` and `init` take from a run's folder.
+
+    Raises:
+        UserError: no such run, or what was typed contradicts it.
+    """
+    resume, init = data.get("resume"), data.get("init")
+    for setting in ("resume", "init"):
+        if data.get(setting) == "":
+            raise UserError(f"{setting}: expected the folder of a run, got nothing; name one, or leave it out")
+    if resume and resume != "auto":
+        for other in {"init", "hydra.run.dir"} & set(typed):
+            raise UserError(
+                f"{other}: resume={resume} goes on in that run's own folder, with its weights; leave it out"
+            )
+        return resumed(cls, Path(resume), data, typed)
+    if init:
+        data = initialised(_named(init), data, typed)
+    if resume:
+        found = newest_unfinished(parse(cls, data), [run_dir] if run_dir else run_folders())
+        return resumed(cls, found, data, typed) if found else {**data, "resume": None}
+    return data
+
+
+def resumed(cls: type[Any], folder: Path, data: dict[str, Any], typed: Collection[str]) -> dict[str, Any]:
+    """The stored settings of the run in `folder`, and of those typed the ones that may differ."""
+    stored = _stored(cls, folder).model_dump()
+    merged = overlaid(stored, data, typed)
+    if "steps" in typed and "budget" not in typed:
+        merged["budget"] = None
+    if merged["model"]["vocab_size"] is None:
+        merged["model"]["vocab_size"] = stored["model"]["vocab_size"]
+    merged |= {key: data[key] for key in ASIDE} | {"resume": None}
+    before, now = _leaves(stored), _leaves(parse(cls, merged).model_dump())
+    by_choice = sorted(before.keys() | now.keys(), key=lambda path: (not path.endswith(".name"), path))
+    for path in by_choice:  # another variant has other settings, and is told of first
+        if before.get(path) != now.get(path) and path.split(".")[0] not in (*MAY_DIFFER, *ASIDE):
+            raise UserError(
+                f"resume: {path} is {shown(before.get(path))} in {nearby(folder)}, and {shown(now.get(path))} here; a "
+                f"resumed run keeps all but {', '.join(MAY_DIFFER)}: leave it out, or start a new run with init="
+            )
+    return {**merged, "resume": str(folder.absolute())}
+
+
+def initialised(folder: Path, data: dict[str, Any], typed: Collection[str]) -> dict[str, Any]:
+    """`data` with the model and the tokenizer of the run in `folder`; of the model what is typed may differ."""
+    with told_as("init"):
+        point, _ = choose_checkpoint(folder)
+        stored = checkpoint.read_file(point.folder, checkpoint.CONFIG)
+        model_config(point.folder / checkpoint.CONFIG, stored)
+    if not all(isinstance(stored.get(part), dict) for part in ("model", "tokenizer")):
+        raise UserError(f"init: {point.folder / checkpoint.CONFIG} describes no model and tokenizer; name another run")
+    merged = {**data, **{part: overlaid(stored, data, typed)[part] for part in ("model", "tokenizer")}}
+    kept = {key: value for key, value in merged["tokenizer"].items() if key != "unknown"}
+    for key, value in kept.items() if "" not in typed else ():
+        if value != stored["tokenizer"].get(key):
+            raise UserError(
+                f"init: tokenizer.{key} is {shown(stored['tokenizer'].get(key))} in {nearby(folder)}, and its weights "
+                "know no other tokenizer; leave it out"
+            )
+    return {**merged, "init": str(folder.absolute())}
+
+
+def _named(run: str) -> Path:
+    """The folder that `init` names."""
+    with told_as("init"):
+        return latest() if run == "latest" else Path(run)
+
+
+def newest_unfinished(wanted: Any, folders: Collection[Path]) -> Path | None:
+    """The first of the runs' folders whose run has the settings `wanted` and is not at its end; None: there is none.
+
+    A run that another process trains is left to it.
+    """
+    for folder in folders:
+        try:
+            stored = _stored(type(wanted), folder)
+            points = checkpoint.find(folder / "checkpoints")
+            descriptor = hold(folder)
+        except (UserError, OSError):  # damaged, or held by another process
+            continue
+        if descriptor is not None:
+            os.close(descriptor)
+        is_over = points and stored.horizon().is_over(points[-1].state.step, points[-1].state.elapsed)
+        if not is_over and _same_run(stored.model_dump(), wanted.model_dump()):
+            return folder
+    return None
+
+
+def overlaid(stored: Mapping[str, Any], data: Mapping[str, Any], typed: Collection[str]) -> dict[str, Any]:
+    """`stored`, and in the places that were typed what `data` has there.
+
+    >>> overlaid({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 5, "c": 6}, "d": 7}, ["a.b"])
+    {'a': {'b': 5, 'c': 2}, 'd': 3}
+    """
+    merged = deepcopy(dict(stored))
+    if "" in typed:
+        return deepcopy(dict(data))
+    for path in typed:
+        *parents, last = path.split(".")
+        there, here = merged, data
+        for key in parents:
+            there, here = there.get(key), here.get(key)  # type: ignore[assignment]
+            if not (isinstance(there, dict) and isinstance(here, Mapping)):
+                break
+        else:
+            if last in here:
+                there[last] = deepcopy(here[last])
+    return merged
+
+
+@contextmanager
+def told_as(setting: str) -> Iterator[None]:
+    """Have errors about a run's folder begin with the setting that names it, which is not always `run`."""
+    try:
+        yield
+    except UserError as error:
+        message = str(error).removeprefix("run: ").replace("run=", f"{setting}=")
+        raise UserError(f"{setting}: {message}") from None
+
+
+def _stored(cls: type[Any], folder: Path) -> Any:
+    with told_as("resume"):
+        content = read_settings(folder)
+    with told_as(f"resume: {folder / CONFIG}"):
+        return parse(cls, content)
+
+
+def _same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether two settings are of one run, which may go on with either."""
+    if wanted["model"]["vocab_size"] is None:
+        stored["model"]["vocab_size"] = None
+    either = {*MAY_DIFFER, *ASIDE}
+    return all(stored[key] == wanted[key] for key in stored if key not in either)
+
+
+def _leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values by dotted path."""
+    leaves: dict[str, Any] = {}
+    for key, value in data.items():
+        leaves |= _leaves(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return leaves

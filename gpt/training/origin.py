@@ -1,0 +1,152 @@
+"""Where a training begins: anew, from another run's weights (`init`), or where it was left (`resume`).
+
+What `auto` decided in a resumed run is not decided again while the kind of device stays the same, so that on the CPU
+the weights go on bit for bit.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from gpt import checkpoint
+from gpt.checkpoint import OPTIMIZER, Checkpoint, State
+from gpt.config import UserError
+from gpt.data.tokenizer import Tokenizer
+from gpt.device import CompileMode, Precision, PrecisionName, choose_precision
+from gpt.files import nearby
+from gpt.model.gpt import GPT
+from gpt.run import choose_checkpoint
+from gpt.run_folder import RunFolder, refuse_unusable
+from gpt.training.continuation import told_as
+from gpt.training.horizon import Horizon
+from gpt.training.optimizer import remember
+from gpt.training.settings import TrainSettings
+from gpt.training.update import Update
+from gpt.weights import check_optimizer, check_shapes, check_tokenizer, load_optimizer, load_weights
+
+
+@dataclass
+class Origin:
+    """Where a training begins."""
+
+    run: RunFolder | None = None
+    """The run that is resumed, which this process now holds."""
+    state: State | None = None
+    """Where it stood; None for a training that begins at its first update."""
+    weights: Path | None = None
+    """The checkpoint that weights are from; None for a new model."""
+    tokenizer: Tokenizer | None = None
+    """The one that the weights of another run were trained with; None: built as the settings say."""
+
+    def precision(self, name: PrecisionName, device: torch.device) -> Precision:
+        """As `choose_precision`; `auto` stays what it was."""
+        if name == "auto" and self.state and self.state.device == device.type:
+            return choose_precision(self.state.precision, device)._replace(reason="as it was when the run was left")  # type: ignore[arg-type]
+        return choose_precision(name, device)
+
+    def compile(self, mode: CompileMode, device: torch.device) -> CompileMode:
+        """`mode`; where that decided or failed to compile before, it stays so."""
+        if mode == "strict" or not self.state or self.state.device != device.type:
+            return mode
+        return "on" if self.state.compiled else "off"
+
+    def recognise(self, fingerprint: str) -> None:
+        """Refuse data that the training was not left with, by what it is found by.
+
+        Raises:
+            UserError: the text has changed since.
+        """
+        if self.state and self.state.data != fingerprint:
+            raise UserError(
+                "resume: the text, or what it is tokenized with, has changed since this run was left; put it back, or "
+                "start a new run from its weights with init="
+            )
+
+    def start(self, horizon: Horizon) -> Horizon:
+        """Let the time run, from where it stood."""
+        horizon.start(self.state.step, self.state.elapsed) if self.state else horizon.start()
+        return horizon
+
+    def load(self, model: GPT) -> GPT:
+        """Give the model the weights that it begins with."""
+        if self.weights:
+            with told_as("resume" if self.state else "init"):
+                model.load_state_dict(load_weights(self.weights, model, next(model.parameters()).device))
+        return model
+
+    def restore(self, update: Update) -> Update:
+        """Give optimizer and guard the memory that they go on from."""
+        if self.state and self.weights:
+            remember(update.model, update.guard.optimizer, load_optimizer(self.weights))
+            update.guard.restore(self.state.skipped, self.state.skipped_in_a_row, self.state.scaler)
+        return update
+
+    def describe(self) -> list[tuple[str, str]]:
+        """What a person is told of it, as label and text."""
+        if self.run:
+            where = nearby(self.run.folder)
+            at = f"after step {self.state.step:,}" if self.state else "from the start: it has no checkpoint yet"
+            on = f", trained on {self.state.device} in {self.state.precision} so far" if self.state else ""
+            return [("resumed", f"{where} {at}{on}")]
+        return [("begins", f"with the weights of {nearby(self.weights)}")] if self.weights else []
+
+
+def find_origin(settings: TrainSettings, run_dir: Path | None) -> Origin:
+    """Where a training with such settings begins; what it begins from is verified.
+
+    Args:
+        settings: of the run.
+        run_dir: the folder that a new run shall have, where one is named.
+
+    Raises:
+        UserError: the folder is taken or cannot be made; the run to begin from is at its end, is trained by another
+            process, is damaged, or has weights that do not fit.
+    """
+    if not settings.resume:
+        refuse_unusable(run_dir)
+        return _from_another(settings) if settings.init else Origin()
+    with told_as("resume"):
+        run = RunFolder(Path(settings.resume))
+    if not run.last:
+        begins = _from_another(settings) if settings.init else Origin()
+        return Origin(run, None, begins.weights, begins.tokenizer)
+    refuse_finished(run.last, settings)
+    with told_as("resume"):
+        checkpoint.verify(run.last.folder)
+        check_optimizer(run.last.folder)
+        return Origin(run, run.last.state, run.last.folder, _fitting_tokenizer(run.last.folder, settings))
+
+
+def refuse_finished(point: Checkpoint, settings: TrainSettings) -> None:
+    """A run that is at its end needs a later one.
+
+    Raises:
+        UserError: it is.
+    """
+    if settings.horizon().is_over(point.state.step, point.state.elapsed):
+        end = f"budget={settings.budget}" if settings.budget else f"steps={settings.steps}"
+        raise UserError(
+            f"resume: this run has done {point.state.step:,} updates and is at its end, {end}; to train on, give more "
+            f"{end.partition('=')[0]}"
+        )
+
+
+def _from_another(settings: TrainSettings) -> Origin:
+    with told_as("init"):
+        point, _ = choose_checkpoint(Path(settings.init or ""))
+        checkpoint.verify(point.folder, without=OPTIMIZER)
+        return Origin(weights=point.folder, tokenizer=_fitting_tokenizer(point.folder, settings))
+
+
+def _fitting_tokenizer(folder: Path, settings: TrainSettings) -> Tokenizer | None:
+    """The tokenizer of a checkpoint, where it is another run's and not learned from this run's text.
+
+    Raises:
+        UserError: it does not fit the checkpoint's weights, or these do not fit the settings.
+    """
+    tokenizer = checkpoint.load_tokenizer(folder, getattr(settings.tokenizer, "unknown", None))
+    check_tokenizer(folder, tokenizer)
+    with torch.device("meta"):
+        check_shapes(folder, GPT(settings.model.for_vocabulary(tokenizer.vocab_size)))
+    return tokenizer if settings.init else None

@@ -1,0 +1,139 @@
+"""What a checkpoint's safetensors files hold -> a model, and tensors for its optimizer.
+
+Names and shapes are compared with what the model has before anything is allocated.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor
+
+from gpt.checkpoint import CONFIG, OPTIMIZER, WAY_OUT, WEIGHTS, read_file
+from gpt.config import UserError, parse
+from gpt.data.tokenizer import Tokenizer
+from gpt.model.config import GPTConfig
+from gpt.model.gpt import GPT
+
+
+def load_model(folder: Path, device: torch.device) -> tuple[GPT, dict[str, Any]]:
+    """The model in evaluation mode, and the settings that it was trained with.
+
+    The module is laid out without memory first and compared with what the file holds, so that a file that does not fit
+    its configuration is refused before anything is allocated.
+
+    Raises:
+        UserError: configuration or weights that are damaged, or do not fit one another.
+    """
+    settings = read_file(folder, CONFIG)
+    config = model_config(folder / CONFIG, settings)
+    if config.n_layer > len(_shapes(folder / WEIGHTS)):
+        raise UserError(f"run: {folder / WEIGHTS} does not hold the {config.n_layer} layers of its configuration")
+    with torch.device("meta"):
+        model = GPT(config)
+    model.load_state_dict(load_weights(folder, model, device), assign=True)
+    return model.eval(), settings
+
+
+def load_weights(folder: Path, model: GPT, device: torch.device) -> dict[str, Tensor]:
+    """The weights by parameter name, which fit the model.
+
+    Args:
+        folder: the checkpoint's.
+        model: may be on meta.
+        device: where the weights shall be.
+
+    Raises:
+        UserError: the file is damaged, or has other names and shapes than the model.
+    """
+    check_shapes(folder, model)
+    weights = {_plain_name(name): t for name, t in load_file(folder / WEIGHTS, device=str(device)).items()}
+    if not all(tensor.is_floating_point() and tensor.isfinite().all() for tensor in weights.values()):
+        raise UserError(f"run: the weights in {folder / WEIGHTS} are not all finite numbers; {WAY_OUT}")
+    return weights
+
+
+def check_shapes(folder: Path, model: GPT) -> None:
+    """Refuse weights that have other names and shapes than the model; no weight is read.
+
+    Args:
+        folder: the checkpoint's.
+        model: may be on meta.
+
+    Raises:
+        UserError: they do, or the file is damaged.
+    """
+    shapes = _shapes(folder / WEIGHTS)
+    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    if shapes != wanted:
+        names = sorted(name for name in shapes.keys() | wanted.keys() if shapes.get(name) != wanted.get(name))
+        raise UserError(
+            f"run: the weights in {folder / WEIGHTS} do not have the names and shapes of the configuration, "
+            f"{names[0]} for one: {shapes.get(names[0], 'not there')} and {wanted.get(names[0], 'not there')}; give the model the sizes and parts that it was trained with"
+        )
+
+
+def check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Refuse a tokenizer with more tokens than the weights have rows for.
+
+    Raises:
+        UserError: it has, or the file of the weights is damaged.
+    """
+    rows = _shapes(folder / WEIGHTS).get("embedding.weight", (0,))[0]
+    if tokenizer.vocab_size > rows:
+        raise UserError(
+            f"run: the tokenizer in {folder} has {tokenizer.vocab_size} tokens, the weights have {rows}: they do not "
+            f"belong together; {WAY_OUT}"
+        )
+
+
+def load_optimizer(folder: Path) -> dict[str, Tensor]:
+    """What `write` was given as the optimizer's memory, on the CPU.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    check_optimizer(folder)
+    return load_file(folder / OPTIMIZER)
+
+
+def check_optimizer(folder: Path) -> None:
+    """Refuse a damaged file of the optimizer's memory, none of which is read.
+
+    Raises:
+        UserError: it is.
+    """
+    _shapes(folder / OPTIMIZER)
+
+
+def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of the tensors in a file, which is read no further than that."""
+    try:
+        with safe_open(file, framework="pt") as tensors:
+            names = tensors.keys()
+            return {_plain_name(name): tuple(tensors.get_slice(name).get_shape()) for name in names}
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"run: {file} cannot be read ({error}); {WAY_OUT}") from None
+
+
+def model_config(path: Path, settings: Mapping[str, Any]) -> GPTConfig:
+    """The model that settings which stand in the file `path` describe.
+
+    Raises:
+        UserError: they describe none.
+    """
+    model = settings.get("model")
+    if not isinstance(model, dict) or model.get("vocab_size") is None:
+        raise UserError(f"run: {path} describes no model; {WAY_OUT}")
+    try:
+        return parse(GPTConfig, model, "model")
+    except UserError as error:
+        raise UserError(f"run: {path}: {error}; {WAY_OUT}") from None
+
+
+def _plain_name(name: str) -> str:
+    """A parameter's name without the prefixes that torch.compile and DistributedDataParallel add."""
+    return name.removeprefix("module.").removeprefix("_orig_mod.").removeprefix("module.")

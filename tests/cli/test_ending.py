@@ -1,0 +1,62 @@
+"""An error or a signal is one line and an exit code."""
+
+import errno
+import warnings
+
+import pytest
+
+from gpt.cli.ending import Ending, ending, plain_words, tell
+from gpt.config import RunError, UserError
+from gpt.signals import Interrupted
+
+AGAIN = "; run again with debug=true for the traceback"
+
+
+@pytest.mark.parametrize(
+    "error, expected",
+    [
+        (UserError("steps: too many;\ntake fewer"), (2, "steps: too many; take fewer")),
+        (RunError("no room"), (1, "no room")),
+        (Interrupted(15, "saved"), (143, "saved")),
+        (KeyboardInterrupt(), (130, "interrupted")),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file", "a.txt"),
+            (2, "a.txt: No such file; mend that, or name another path"),
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left", "a"),
+            (1, f"unexpected OSError: [Errno 28] No space left: 'a'{AGAIN}"),
+        ),
+        (SystemExit(3), (1, f"unexpected SystemExit: 3{AGAIN}")),
+        (ValueError("two\nlines"), (1, f"unexpected ValueError: two lines{AGAIN}")),
+    ],
+)
+def test_what_is_told(error: BaseException, expected: tuple[int, str]):
+    assert ending(error, debug=False) == expected
+
+
+@pytest.mark.parametrize("error, traceback", [(ValueError("x"), True), (Interrupted(2, "saved"), False)])
+def test_debug_shows_the_traceback_of_an_error_but_of_no_signal(capsys, error: BaseException, traceback: bool):
+    tell(error, debug=True)
+    err = capsys.readouterr().err
+    assert ("ValueError: x\n" in err) == traceback
+    assert err.endswith("error: unexpected ValueError: x\n" if traceback else "saved\n")
+
+
+def test_where_it_happened_stands_before_it(capsys):
+    assert tell(UserError("n: no"), debug=False, where="job 3: ") == Ending(2, "n: no")
+    assert capsys.readouterr().err == "error: job 3: n: no\n"
+
+
+def test_each_warning_is_given_anew():
+    def warned() -> int:
+        with warnings.catch_warnings(record=True) as caught:
+            for _ in range(2):
+                with plain_words():
+                    for _ in range(2):
+                        warnings.warn("once in a job", stacklevel=1)
+        return len(caught)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert warned() == 2

@@ -1,0 +1,126 @@
+"""The folder of a run that is trained: claimed once, held by one process, its metrics and checkpoints."""
+
+import csv
+import os
+import subprocess
+import sys
+from datetime import datetime
+
+import pytest
+import yaml
+
+from gpt import run_folder
+from gpt.config import UserError
+from gpt.run_folder import METRICS, RunFolder, claim_folder, read_settings, run_folders
+
+
+def test_folders_are_claimed_once(root, monkeypatch):
+    class OneSecond(datetime):
+        @classmethod
+        def now(cls):
+            return cls(2024, 2, 29, 13, 5, 9)
+
+    monkeypatch.setattr(run_folder, "datetime", OneSecond)
+    claimed = [claim_folder(None, "a/b: 私") for _ in range(3)]
+    plain = "2024-02-29_13-05-09_a-b--私"
+    assert claimed == [root / plain, root / f"{plain}-2", root / f"{plain}-3"]
+    assert all(folder.is_dir() for folder in claimed)
+
+
+def test_a_run_never_overwrites_another(tmp_path):
+    wanted = tmp_path / "deep" / "mine"
+    assert claim_folder(wanted, "x") == wanted
+    assert claim_folder(wanted, "x") == wanted, "an empty folder may be taken"
+    (wanted / "notes.txt").touch()
+    with pytest.raises(UserError, match=r"is there already, and a run never overwrites another"):
+        claim_folder(wanted, "x")
+    with pytest.raises(UserError, match="cannot be made|is there already"):
+        claim_folder(wanted / "notes.txt" / "inside", "x")
+
+
+def test_metrics_have_one_row_each_and_fixed_columns(tmp_path, make_run):
+    run = make_run(tmp_path / "run")
+    run.log({"step": 1, "loss": 2.5})
+    run.log({"step": 1, "validation_loss": 2.25})
+    with (run.folder / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(METRICS)
+    assert [(r["step"], r["loss"], r["validation_loss"]) for r in rows] == [
+        ("1", "2.5", ""),
+        ("1", "", "2.25"),
+    ]
+
+
+def test_config_yaml_is_plain_and_whole(tmp_path, make_run):
+    run = make_run(tmp_path / "run")
+    text = (run.folder / "config.yaml").read_text(encoding="utf-8")
+    assert yaml.safe_load(text) == run.settings
+    assert list(yaml.safe_load(text)) == ["name", "model"], "in the order of the settings"
+    assert "私の run" in text
+
+
+def test_saving_keeps_the_best_and_the_last(tmp_path, make_run):
+    run = make_run(tmp_path / "run", steps=[(1, 2.0), (2, 1.5), (3, 1.9), (4, None)])
+    assert sorted(p.name for p in (run.folder / "checkpoints").iterdir()) == ["step_00000002", "step_00000004"]
+
+
+def test_one_process_trains_in_a_folder(make_run, bytes_data, tmp_path):
+    opened = make_run(tmp_path / "run")
+    command = [sys.executable, "-c", "import gpt.run_folder, pathlib; gpt.run_folder.RunFolder(pathlib.Path('run'))"]
+    other = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "UserError: run: another process trains in it" in other.stderr
+    del opened
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).returncode == 0
+
+
+def test_what_came_after_the_last_checkpoint_is_forgotten(make_run, bytes_data, tmp_path):
+    folder = make_run(tmp_path / "run", steps=[(2, 1.0)]).folder
+    for step in (1, 2, 3):
+        RunFolder(folder).log({"step": step, "loss": 0.5})
+    with (folder / "metrics.csv").open("a") as file:
+        file.write("2,1")  # a row that was being written
+    (folder / "checkpoints" / ".step_00000003.77").mkdir()
+    opened = RunFolder(folder)
+    assert opened.last.state.step == 2
+    opened.start({"name": "resumed"}, bytes_data, keep=1)
+    opened.log({"step": 3, "loss": 0.25})
+    with (folder / "metrics.csv").open(newline="") as file:
+        assert [(r["step"], r["loss"]) for r in csv.DictReader(file)] == [("1", "0.5"), ("2", "0.5"), ("3", "0.25")]
+    assert [p.name for p in (folder / "checkpoints").iterdir()] == ["step_00000002"]
+    assert read_settings(folder) == {"name": "resumed"}
+    assert {p.name for p in folder.iterdir()} == {"config.yaml", "metrics.csv", "checkpoints"}
+
+
+def test_the_runs_are_listed_newest_first_jobs_of_sweeps_too(root, make_run):
+    for number, name in enumerate(["b", "sweep/0", "a"]):
+        folder = make_run(root / name, steps=[]).folder
+        os.utime(folder / "config.yaml", (1000 + number, 1000 + number))
+    (root / "empty").mkdir()
+    assert run_folders() == [root / "a", root / "sweep" / "0", root / "b"]
+
+
+@pytest.mark.parametrize(
+    "content, tells",
+    [
+        (None, "is no run's folder: it has no config.yaml"),
+        (b"- a\n- b\n", "settings are expected"),
+        (b"a: [", "this is no YAML"),
+        (b"a: !!python/object/apply:os.system ['touch harm']", "this is no YAML"),
+        (b"\xff\xfe\x00", "this is no YAML"),
+        (b"a: " + b"x" * (1 << 20), "too large"),
+        (b"[" * 5000, "this is no YAML"),
+    ],
+)
+def test_a_config_that_is_none_is_refused(tmp_path, monkeypatch, content, tells):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / "config.yaml").write_bytes(content)
+    with pytest.raises(UserError, match=tells):
+        read_settings(tmp_path)
+    assert not (tmp_path / "harm").exists()
+
+
+def test_a_root_that_cannot_be_made_ends(root):
+    root.symlink_to("/nowhere/at/all")
+    with pytest.raises(UserError, match="cannot be made"):
+        claim_folder(None, "x")

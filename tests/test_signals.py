@@ -1,0 +1,97 @@
+"""A signal is raised, or remembered until what must be brought to an end is."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+import pytest
+
+from gpt.signals import Interrupted, postponed, raised
+
+NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_is_raised(number):
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted) as told, raised():
+        signal.raise_signal(number)
+    assert told.value.number == number
+    assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_postponed_signal_waits_and_a_second_one_does_not(number):
+    seen = []
+
+    def twice():
+        with raised(), postponed() as pending:
+            seen.append(pending.number)
+            signal.raise_signal(number)
+            seen.append(pending.number)
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted) as told:
+        twice()
+    assert told.value.number == signal.SIGTERM
+    assert seen == [None, number]
+
+
+def test_after_what_was_postponed_signals_are_raised_again():
+    def after():
+        with raised():
+            with postponed():
+                pass
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        after()
+
+
+def test_it_is_no_error_that_is_caught_on_the_way():
+    def catching():
+        with raised(), suppress(Exception):
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        catching()
+
+
+def test_it_comes_whole_out_of_another_process():
+    told = pickle.loads(pickle.dumps(Interrupted(15, "saved")))
+    assert (told.number, str(told)) == (15, "saved")
+
+
+def test_a_thread_changes_nothing():
+    before = signal.getsignal(signal.SIGTERM)
+    seen = []
+
+    def inside():
+        with raised(), postponed() as pending:
+            seen.append((pending.number, signal.getsignal(signal.SIGTERM)))
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert seen == [(None, before)]
+
+
+@pytest.mark.parametrize("ignored, code", [(True, 0), (False, 7)])
+def test_a_closing_terminal_is_ignored_where_nohup_says_so(ignored, code):
+    program = (
+        "import signal, sys\n"
+        "from gpt.signals import Interrupted, raised\n"
+        "try:\n"
+        "    with raised(): signal.raise_signal(signal.SIGHUP)\n"
+        "except Interrupted: sys.exit(7)\n"
+    )
+
+    def ignore():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+
+    done = subprocess.run([sys.executable, "-c", program], preexec_fn=ignore, env=os.environ)
+    assert done.returncode == code

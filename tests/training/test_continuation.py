@@ -1,0 +1,202 @@
+"""What of the settings comes from a run's folder, and what may be typed beside it."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpt.config import UserError, parse
+from gpt.files import hold
+from gpt.training.continuation import completed, newest_unfinished, overlaid
+from gpt.training.settings import TrainSettings
+
+CHOICES = {
+    "dataset": {"name": "builtin"},
+    "tokenizer": {"name": "byte"},
+    "optimizer": {"name": "adamw"},
+    "schedule": {"name": "linear"},
+}
+
+
+def composed(**more):
+    """Plain settings, as a command line without arguments would give them."""
+    return parse(TrainSettings, {**CHOICES, **more}).model_dump()
+
+
+@pytest.fixture
+def store(make_run, bytes_data, root):
+    """A run in the folder `name` with such settings, and a checkpoint after each of the steps."""
+
+    def build(name="run", steps=(1,), **settings):
+        opened = make_run(root / name, steps=[])
+        chosen = parse(TrainSettings, composed(steps=10, **settings))
+        opened.start(chosen.for_model(chosen.model.for_vocabulary(257)), bytes_data, keep=1)
+        save(opened, steps)
+        return opened.folder
+
+    def save(opened, steps):
+        for step in steps:
+            (opened.folder / "checkpoints").mkdir(exist_ok=True)
+            template = make_run(root.parent / f"template_{opened.folder.name}_{step}", steps=[(step, None)])
+            shutil.move(template.last.folder, opened.folder / "checkpoints")
+
+    return build
+
+
+def test_a_resumed_run_has_its_own_settings(store):
+    folder = store(seed=7, batch_size=12, optimizer={"name": "muon"})
+    merged = completed(TrainSettings, composed(resume=str(folder)), {"resume"}, None)
+    assert parse(TrainSettings, merged).optimizer.name == "muon"
+    assert (merged["seed"], merged["batch_size"], merged["steps"]) == (7, 12, 10)
+    assert merged["resume"] == str(folder)
+    assert merged["model"]["vocab_size"] == 257
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {"steps": 20}, {"budget": "5min"}, {"eval_every": 3}, {"save_every": 4}, {"keep": 5}, {"accumulate": 3},
+        {"device": "cpu"}, {"logger": {"console": {"name": "console"}}}, {"debug": True}, {"batch_size": 12},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_may_differ_is_taken_and_what_is_the_same_may_be_typed(store, typed):
+    folder = store(batch_size=12, seed=7)
+    (key,) = typed
+    merged = completed(TrainSettings, {**composed(resume=str(folder)), **typed}, {"resume", key}, None)
+    assert parse(TrainSettings, merged).model_dump()[key] == typed[key]
+    assert merged["seed"] == 7
+
+
+@pytest.mark.parametrize(
+    "typed, path, tells",
+    [
+        ({"seed": 8}, "seed", "seed is 7 in .*, and 8 here"),
+        ({"batch_size": 8}, "batch_size", "batch_size is 12 in .*, and 8 here"),
+        ({"clip": 0.5}, "clip", "clip is 1.0"),
+        ({"model": {"n_layer": 9}}, "model.n_layer", r"model\.n_layer is 4 in .*, and 9 here"),
+        ({"optimizer": {"name": "adamw", "lr": 0.5}}, "optimizer.lr", r"optimizer\.lr is 0.002"),
+        ({"schedule": {"name": "cosine"}}, "schedule", r"schedule\.name is 'linear' in .*, and 'cosine' here"),
+        ({"tokenizer": {"name": "char"}}, "tokenizer", r"tokenizer"),
+        ({"name": "other"}, "name", "name is 'gpt'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_makes_another_run_is_refused(store, typed, path, tells):
+    folder = store(batch_size=12, seed=7)
+    with pytest.raises(UserError, match=f"resume: .*{tells}.*resumed run keeps all but steps, budget, .*init=") as told:
+        completed(TrainSettings, {**composed(resume=str(folder)), **typed}, {"resume", path}, None)
+    assert "\n" not in str(told.value)
+
+
+def test_a_recipe_is_compared_as_a_whole(store):
+    folder = store(batch_size=12, seed=7)
+    same = composed(resume=str(folder), batch_size=12, seed=7, steps=99)
+    assert completed(TrainSettings, same, {"", "resume"}, None)["steps"] == 99
+    with pytest.raises(UserError, match="batch_size is 12"):
+        completed(TrainSettings, composed(resume=str(folder), seed=7), {"", "resume"}, None)
+
+
+def test_steps_take_the_place_of_a_budget(store):
+    folder = store(budget="5min")
+    assert completed(TrainSettings, composed(resume=str(folder)), {"resume"}, None)["budget"] == "5min"
+    typed = {**composed(resume=str(folder)), "steps": 30}
+    merged = completed(TrainSettings, typed, {"resume", "steps"}, None)
+    assert (merged["steps"], merged["budget"]) == (30, None)
+
+
+@pytest.mark.parametrize("other", ["init", "hydra.run.dir"])
+def test_a_resumed_run_has_its_folder_and_its_weights(store, other):
+    folder = store()
+    with pytest.raises(UserError, match=f"{other}: resume=.* leave it out"):
+        completed(TrainSettings, composed(resume=str(folder), init="x"), {"resume", other}, None)
+
+
+def test_auto_takes_the_newest_unfinished_run_of_the_same_settings(store, root):
+    def auto(run_dir=None, **more):
+        data = composed(resume="auto", steps=10, **more)
+        found = completed(TrainSettings, data, {"resume", *more}, run_dir)["resume"]
+        return found and Path(found).name
+
+    assert auto() is None
+    for number, (name, steps, settings) in enumerate([
+        ("older", (3,), {}), ("newer", (4,), {}), ("finished", (10,), {}), ("other", (4,), {"seed": 3}),
+        ("not_begun", (), {"seed": 4}),
+    ]):  # fmt: skip
+        os.utime(store(name, steps, **settings) / "config.yaml", (1000 + number, 1000 + number))
+    (root / "broken").mkdir()
+    (root / "broken" / "config.yaml").write_text("a: [")
+    assert auto() == "newer"
+    assert auto(seed=3) == "other"
+    assert auto(seed=4) == "not_begun", "from step 0"
+    assert auto(seed=5) is None
+    assert auto(eval_every=7) == "newer", "what may differ does not tell runs apart"
+    assert auto(root / "older") == "older", "where a folder is named, only that run is meant"
+    assert auto(root / "nowhere") is None
+    descriptor = hold(root / "newer")
+    assert auto() == "older", "the newer one is being trained"
+    os.close(descriptor)
+
+
+def test_a_finished_run_is_no_unfinished_one(store):
+    folder = store(steps=(10,))
+    assert newest_unfinished(parse(TrainSettings, composed(steps=10)), [folder]) is None
+    assert newest_unfinished(parse(TrainSettings, composed(steps=10)), [folder.parent]) is None
+
+
+@pytest.fixture
+def source(make_run, root):
+    """A run to begin from: sizes unlike the defaults, bytes."""
+    opened = make_run(root / "source", steps=[])
+    opened.settings["tokenizer"] = {"name": "byte"}
+    opened.settings["model"]["dropout"] = 0.25
+    template = opened.settings
+    shutil.rmtree(opened.folder)
+    again = make_run(root / "source", steps=[(3, 2.0)], settings=template)
+    return again.folder
+
+
+def test_another_runs_model_and_tokenizer_are_begun_with(source):
+    data = composed(init=str(source), tokenizer={"name": "char"}, seed=3)
+    merged = completed(TrainSettings, data, {"init", "seed"}, None)
+    settings = parse(TrainSettings, merged)
+    assert (settings.model.d_model, settings.model.context, settings.model.vocab_size) == (8, 16, 257)
+    assert (settings.tokenizer.name, settings.seed, settings.init) == ("byte", 3, str(source))
+    data["model"]["dropout"] = 0.5
+    assert completed(TrainSettings, data, {"init", "model.dropout"}, None)["model"]["dropout"] == 0.5
+    assert merged["model"]["dropout"] == 0.25
+
+
+def test_latest_is_a_run_to_begin_with(source):
+    assert completed(TrainSettings, composed(init="latest"), {"init"}, None)["init"] == str(source)
+
+
+def test_another_tokenizer_is_refused(source):
+    data = composed(init=str(source), tokenizer={"name": "char"})
+    with pytest.raises(UserError, match=r"init: tokenizer\.name is 'byte' in .* leave it out"):
+        completed(TrainSettings, data, {"init", "tokenizer"}, None)
+
+
+@pytest.mark.parametrize("setting", ["resume", "init"])
+@pytest.mark.parametrize("make", ["nothing", "empty"])
+def test_what_is_no_run_is_refused(tmp_path, setting, make):
+    folder = tmp_path / "run"
+    if make == "empty":
+        folder.mkdir()
+    with pytest.raises(UserError, match=f"^{setting}: .*run (is|holds) "):
+        completed(TrainSettings, composed(**{setting: str(folder)}), {setting}, None)
+
+
+def test_a_stored_setting_that_is_none_is_told_with_its_file(store):
+    folder = store()
+    (folder / "config.yaml").write_text((folder / "config.yaml").read_text().replace("batch_size: 8", "batch_size: x"))
+    with pytest.raises(UserError, match=r"resume: .*config\.yaml: batch_size: expected a valid integer, got 'x'"):
+        completed(TrainSettings, composed(resume=str(folder)), {"resume"}, None)
+
+
+def test_paths_into_choices_that_are_others_change_nothing():
+    stored = {"optimizer": {"name": "muon", "momentum": 0.9}, "budget": None}
+    data = {"optimizer": {"name": "adamw", "beta1": 0.5}, "budget": "5min"}
+    assert overlaid(stored, data, ["optimizer.beta2.x", "budget"]) == {**stored, "budget": "5min"}
+    assert overlaid(stored, data, [""]) == data
