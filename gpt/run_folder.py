@@ -189,7 +189,7 @@ def refuse_unusable(wanted: Path | None) -> None:
     place = wanted or RUNS
     there = next(path for path in (place, *place.parents) if os.path.lexists(path))
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-        raise UserError(f"hydra.run.dir: {place} cannot be made, because of {there}; name another folder")
+        raise UserError(f"hydra.run.dir: {place}: {there} is no folder that can be written to; name another one")
 
 
 def claim_folder(wanted: Path | None, name: str) -> Path:

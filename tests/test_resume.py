@@ -210,7 +210,7 @@ def test_a_signal_saves_and_its_code_says_so(tmp_path, number, code):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code
     at = int(last(tmp_path / "run").name.removeprefix("step_"))
-    assert errors == f"interrupted after step {at:,} and saved; to go on: resume=run\n"
+    assert errors == f"interrupted after step {at:,} and saved; to go on: python {ROOT / 'train.py'} resume=run\n"
 
 
 def test_killed_without_warning_it_goes_on_from_the_last_checkpoint(tmp_path):

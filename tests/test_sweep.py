@@ -105,7 +105,7 @@ def test_an_interrupted_sweep_tells_and_its_run_goes_on(tmp_path):
     assert process.returncode == 143
     assert [row["status"] for row in table(tmp_path / "mine")] == ["done", "interrupted", "not run"]
     assert re.search(r"^3 +6 +not run$", out, re.M)
-    assert re.fullmatch(r"interrupted after step (\d+) and saved; to go on: resume=mine/2\n", err)
+    assert re.fullmatch(r"interrupted after step (\d+) and saved; to go on: python .*train.py resume=mine/2\n", err)
     step = int(re.search(r"step (\d+)", err)[1])
     resumed = script("train.py", "resume=mine/2", f"steps={step + 5}", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr

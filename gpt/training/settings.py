@@ -33,6 +33,7 @@ class TrainSettings(Config):
         python train.py steps=2000 batch_size=32 accumulate=2 seed=7
         python train.py model=gpt2 model.n_layer=6 model/position=rope
         python train.py budget=10min schedule=cosine optimizer.lr=0.002 name=longer
+        python train.py -m optimizer=adamw,muon model.n_layer=2,4
         python train.py resume=auto
     """
 

@@ -1,6 +1,7 @@
 """The loop: batch, loss, guard, update, log, evaluate, save. It receives objects, not configurations."""
 
 import math
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.config import RunError
+from gpt.config import ROOT, RunError
 from gpt.data.batches import Batches
 from gpt.files import nearby
 from gpt.run_folder import RunFolder
@@ -91,7 +92,8 @@ class Trainer:
 
     def way_on(self, step: int) -> str:
         """What a person who interrupted is told."""
-        return f"interrupted after step {step + 1:,} and saved; to go on: resume={nearby(self.run.folder)}"
+        again = shlex.join([nearby(ROOT / "train.py"), f"resume={nearby(self.run.folder)}"])
+        return f"interrupted after step {step + 1:,} and saved; to go on: python {again}"
 
     def set_learning_rate(self, progress: float) -> None:
         """Each group's peak times the schedule."""

@@ -213,7 +213,9 @@ def test_a_signal_saves_and_ends_and_a_resumed_run_goes_on_as_if_nothing_had_bee
         return 1 - progress
 
     stopped.schedule = struck
-    with pytest.raises(Interrupted, match=r"interrupted after step 12 and saved; to go on: resume=.*stopped") as told:
+    with pytest.raises(
+        Interrupted, match=r"interrupted after step 12 and saved; to go on: python train.py resume=.*stopped"
+    ) as told:
         stopped.fit()
     assert told.value.number == number
     assert [int(r["step"]) for r in rows(stopped) if r["loss"]] == [10, 12]

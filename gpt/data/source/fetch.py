@@ -52,7 +52,7 @@ def fetch(url: str, folder: Path) -> Path:
             folder.mkdir(exist_ok=True)
             part.replace(whole)
     except OSError as error:
-        raise UserError(f"{folder}: what is fetched cannot be kept there: {error.strerror}") from None
+        raise UserError(f"{folder}: what is fetched cannot be kept there: {error.strerror}; have it writable") from None
     return whole
 
 

@@ -62,6 +62,7 @@ class Console(Logger):
         else:
             for label, text in info.summary:
                 self.terminal.print(f"{label:<10}{text}", soft_wrap=True, markup=False)
+        self.resumed = info.resumed_at > 0
         self.task = self.bar.add_task("training", total=1.0, status="")
         self.bar.start()
 
@@ -75,6 +76,9 @@ class Console(Logger):
             )
             return
         status = f"{step}  loss {metrics['loss']:.3f}  {metrics['tokens_per_second']:,.0f} tokens/s"
+        if self.resumed:  # what was done before says nothing of how fast the rest goes
+            self.bar.reset(self.task, completed=progress)
+            self.resumed = False
         self.bar.update(self.task, completed=progress, status=status)
         if not self.live and progress * LINES >= self.lines_shown:
             self.lines_shown = int(progress * LINES) + 1

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console as Terminal
 
-from gpt.training.logger import Logger, Loggers, RunInfo
+from gpt.training.logger import Logger, Loggers, RunInfo, grouped
 from gpt.training.logger.console import Console
 
 
@@ -55,6 +55,28 @@ def test_ctrl_c_is_no_failure_of_a_logger():
 
     with pytest.raises(KeyboardInterrupt):
         Loggers([Interrupted()]).log({"step": 1}, 0.5)
+
+
+def test_samples_are_wanted_where_one_logger_wants_them():
+    class Reader(Recorder):
+        wants_samples = True
+
+        def sample(self, step, text):
+            self.calls.append((step, text))
+
+    reader, recorder = Reader(), Recorder()
+    assert not Loggers([]).wants_samples
+    assert not Loggers([recorder]).wants_samples
+    loggers = Loggers([recorder, reader])
+    assert loggers.wants_samples
+    loggers.sample(7, "the army")
+    assert (reader.calls, recorder.calls) == ([(7, "the army")], [])
+
+
+def test_metrics_are_grouped_by_what_they_are_of():
+    assert grouped({"step": 7, "tokens": 9, "elapsed": 1.5, "validation_bits_per_byte": 2.0, "grad_norm": 3.0}) == {
+        "step": 7, "tokens": 9, "elapsed": 1.5, "validation/bits_per_byte": 2.0, "train/grad_norm": 3.0,
+    }  # fmt: skip
 
 
 def console(terminal):
