@@ -72,8 +72,8 @@ def check_shapes(folder: Path, model: GPT) -> None:
         names = sorted(name for name in shapes.keys() | wanted.keys() if shapes.get(name) != wanted.get(name))
         raise UserError(
             f"run: the weights in {folder / WEIGHTS} do not have the names and shapes of the configuration, "
-            f"{names[0]} for one: {shapes.get(names[0], 'not there')} and {wanted.get(names[0], 'not there')}; give the "
-            "model the sizes and parts that it was trained with"
+            f"{names[0]} for one: {shapes.get(names[0], 'not there')} and {wanted.get(names[0], 'not there')}; give "
+            "the model the sizes and parts that it was trained with"
         )
 
 

@@ -146,11 +146,19 @@ class Line:
         if is_hydras(key):
             return _of_one_value(argument)
         if key.partition("@")[0] in self.groups:
-            if value == "null":
-                raise UserError(_no_choice(key, value, self.groups[key.partition("@")[0]]))
-            return _of_one_value(f"{key}={value}")
+            return self._choice(key, value)
         self._refuse_misplaced(key, argument)
         return _of_one_value(f"++{key}={value}")
+
+    def _choice(self, key: str, value: str) -> str:
+        """`key=value` where `value` is a name, or a list of some."""
+        override = _of_one_value(f"{key}={value}")
+        chosen = parsed(override).value()
+        for name in chosen if isinstance(chosen, list) else [chosen]:
+            if not isinstance(name, str):
+                wrong = "null" if name is None else str(name)
+                raise UserError(_no_choice(key, wrong, self.groups[key.partition("@")[0]]))
+        return override
 
     def _refuse_misplaced(self, key: str, argument: str) -> None:
         """A choice is not written as a setting is."""

@@ -15,6 +15,7 @@ TEXT_KEYS = frozenset({
 ESCAPED_KEYS = frozenset({"prompt", "stop", "dataset.separator"})
 NULL_KEYS = frozenset({
     "dataset.separator", "dataset.validation_path", "dataset.config", "dataset.validation_split", "dataset.revision",
+    "resume", "init",
 })  # fmt: skip
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\\": "\\"}
 
@@ -25,7 +26,7 @@ def is_text(key: str) -> bool:
 
 
 def is_nothing(key: str, value: str) -> bool:
-    """Whether `key=value` leaves out something that a dataset can do without; a file of that name is ./null."""
+    """Whether `key=value` leaves out something that can be done without; a file or run of that name is ./null."""
     return value == "null" and key in NULL_KEYS
 
 

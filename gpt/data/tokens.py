@@ -116,7 +116,9 @@ def make(
             aside = stack.enter_context(workshop(folder, ".preparing-")) / whole.name
             aside.mkdir()
         except OSError as error:
-            raise UserError(f"{folder}: prepared tokens cannot be kept there: {error.strerror}; have it writable") from None
+            raise UserError(
+                f"{folder}: prepared tokens cannot be kept there: {error.strerror}; have it writable"
+            ) from None
         fill(aside, dataset, tokenizer)
         check(open_prepared(aside, dataset.describe(), found_by))
         publish(aside, whole)

@@ -20,9 +20,11 @@ def test_these_keys_are_values(key: str) -> None:
     assert not is_text(key)
 
 
-def test_null_leaves_out_what_a_dataset_can_do_without() -> None:
+def test_null_leaves_out_what_can_be_done_without() -> None:
     assert is_nothing("dataset.separator", "null")
     assert is_nothing("dataset.validation_path", "null")
+    assert is_nothing("resume", "null")
+    assert is_nothing("init", "null")
     assert not is_nothing("dataset.separator", "Null")
     assert not is_nothing("prompt", "null")
     assert not is_nothing("dataset.path", "null"), "it cannot do without"

@@ -28,7 +28,7 @@ def test_a_new_run_begins_with_nothing(tmp_path):
     assert origin.start(settings(steps=9).horizon()).done == 0
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "notes").touch()
-    with pytest.raises(UserError, match=r"is there already; .*resume="):
+    with pytest.raises(UserError, match=r"is there already.*resume="):
         find_origin(settings(), tmp_path / "new")
 
 

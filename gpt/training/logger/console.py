@@ -77,7 +77,7 @@ class Console(Logger):
             return
         status = f"{step}  loss {metrics['loss']:.3f}  {metrics['tokens_per_second']:,.0f} tokens/s"
         if self.resumed:  # what was done before says nothing of how fast the rest goes
-            self.bar.reset(self.task, completed=progress)
+            self.bar.reset(self.task, completed=progress)  # type: ignore[arg-type]  # it takes any number
             self.resumed = False
         self.bar.update(self.task, completed=progress, status=status)
         if not self.live and progress * LINES >= self.lines_shown:
