@@ -3,9 +3,28 @@
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from typing import NamedTuple
 
-VERBS: Mapping[str, tuple[str, str]] = {}
-"""Verb -> the module whose `main()` does it, and what it does in a few words."""
+from gpt import cli
+
+
+class Verb(NamedTuple):
+    """What a verb hands over to; the module is imported only when the verb is typed."""
+
+    module: str
+    settings: str
+    """The module's class of its settings, which start from the file in configs/ that is named like the verb."""
+    task: str
+    """The module's function that does it, as `gpt.cli.main` takes it."""
+    does: str
+    """What it does, in a few words."""
+
+
+VERBS: Mapping[str, Verb] = {
+    "bench": Verb(
+        "gpt.insight.bench.bench", "BenchSettings", "bench", "training and decoding speed beside transformers"
+    ),
+}
 
 
 def main() -> None:
@@ -15,7 +34,9 @@ def main() -> None:
         print(listed())
     elif verb in VERBS:
         sys.argv[1:2] = []
-        import_module(VERBS[verb][0]).main()
+        module = import_module(VERBS[verb].module)
+        settings, task = (getattr(module, name) for name in VERBS[verb][1:3])
+        cli.main(verb, settings, task, script=f"-m gpt {verb}")
     else:
         print(f"error: {verb}: there is no such verb; python -m gpt lists those that there are", file=sys.stderr)
         sys.exit(2)
@@ -23,13 +44,14 @@ def main() -> None:
 
 def listed() -> str:
     """The verbs as lines of text."""
-    lines = [f"  {verb:10} {does}" for verb, (_, does) in VERBS.items()]
+    lines = [f"  {name:10} {verb.does}" for name, verb in VERBS.items()]
     return "\n".join(
         [
             "python -m gpt VERB …",
             "",
-            *(lines or ["There are no verbs yet."]),
+            *lines,
             "",
+            "python -m gpt VERB --help lists what can be set.",
             "To train and to sample: python train.py --help, python sample.py --help",
         ]
     )

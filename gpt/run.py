@@ -20,6 +20,10 @@ from gpt.model.gpt import GPT
 from gpt.run_folder import RUNS, run_folders
 from gpt.weights import check_tokenizer, load_model
 
+LARGE = 5_000_000
+"""Parameters. Below, a CPU writes faster in fp32: converting between types costs more than bf16 products save; above,
+reading the weights takes the time, and bf16 has half of it to read."""
+
 
 @dataclass
 class Run:
@@ -85,21 +89,23 @@ def load(run: str | Path = "latest", device: str | torch.device = "auto", precis
         run: the folder, wherever it is now, or one of the checkpoints in it; `latest` is the newest one in `runs/`
             that holds a checkpoint.
         device: auto, cuda, cuda:1, mps or cpu.
-        precision: auto (fp32 on the CPU), fp32, bf16 or fp16, of weights and all that is computed with them.
+        precision: auto (what is fastest there for a model of this size), fp32, bf16 or fp16, of weights and all that
+            is computed with them.
 
     Raises:
         UserError: no such run, no checkpoint in it, or a checkpoint that is damaged.
     """
     where = choose_device(str(device))
-    if precision == "auto" and where.type == "cpu":
-        precision = "fp32"  # one token at a time, converting between types costs more than bf16 products save
-    computes = choose_precision(precision, where)
+    choose_precision(precision, where)  # refuses what the device lacks, before anything is read
     folder = latest() if str(run) == "latest" else Path(run)
     point, which = choose_checkpoint(folder)
     checkpoint.verify(point.folder, without=OPTIMIZER)
     model, config = load_model(point.folder, where)
     tokenizer = checkpoint.load_tokenizer(point.folder)
     check_tokenizer(point.folder, tokenizer)
+    if precision == "auto" and where.type == "cpu" and model.count_parameters() < LARGE:
+        precision = "fp32"
+    computes = choose_precision(precision, where)
     return Run(folder, point, which, model.to(DTYPES[computes.name]), tokenizer, config)
 
 

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 import gpt
+from gpt import run as runs
 from gpt.config import UserError
+from gpt.device import has_native_bf16
 from gpt.model.config import GPTConfig
 from gpt.run import load
 
@@ -87,3 +89,12 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path, make_run):
     make_run(tmp_path / "run", config=CONFIG)
     with pytest.raises(UserError, match=r"has 257 tokens, the weights have 100"):
         load(tmp_path / "run")
+
+
+@pytest.mark.skipif(not has_native_bf16(torch.device("cpu")), reason="this processor does not multiply bf16")
+@pytest.mark.parametrize("large, dtype", [(10**6, torch.float32), (1000, torch.bfloat16)])
+def test_on_a_cpu_large_models_write_in_bf16_and_small_ones_in_fp32(tmp_path, make_run, monkeypatch, large, dtype):
+    make_run(tmp_path / "run")
+    monkeypatch.setattr(runs, "LARGE", large)
+    assert load(tmp_path / "run", "cpu").model.embedding.weight.dtype == dtype
+    assert load(tmp_path / "run", "cpu", "fp32").model.embedding.weight.dtype == torch.float32

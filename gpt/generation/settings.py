@@ -94,7 +94,7 @@ class SampleSettings(GenerationSettings, PromptSettings):
     """Where the model runs: cpu, cuda, cuda:INDEX or mps; auto takes the fastest that there is."""
 
     precision: PrecisionName = "auto"
-    """The numbers that the model computes with: auto is fp32 on the CPU, elsewhere the fastest that the device has."""
+    """The numbers that the model computes with; auto takes the fastest that the device has for a model of this size."""
 
     debug: bool = False
     """Show the whole traceback of an error in place of one line."""

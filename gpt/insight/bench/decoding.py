@@ -1,0 +1,62 @@
+"""Cached decoding side by side: greedy, the same prompts, the same number of new tokens, weights in the precision.
+
+ours   gpt.generation.generate, each step's tokens read back, as sample.py does
+peer   its generate with its default, dynamic cache
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gpt.generation.generate import generate
+from gpt.generation.settings import GenerationSettings
+from gpt.insight.bench.settings import BenchSettings
+from gpt.model.gpt import GPT
+
+
+def random_prompts(settings: BenchSettings, rows: int) -> list[list[int]]:
+    """Token ids, `rows` prompts of one length."""
+    vocabulary = settings.shape.vocab_size
+    assert vocabulary is not None
+    draw = torch.Generator().manual_seed(settings.seed)
+    prompts: list[list[int]] = torch.randint(vocabulary, (rows, settings.prompt_tokens), generator=draw).tolist()
+    return prompts
+
+
+@dataclass
+class OurDecoding:
+    """Texts of our model, side by side."""
+
+    model: GPT
+    prompts: Sequence[Sequence[int]]
+    new_tokens: int
+
+    def __call__(self) -> int:
+        """Write them once; how many tokens they are."""
+        settings = GenerationSettings(max_new_tokens=self.new_tokens, temperature=0)
+        steps = generate(self.model, self.prompts, settings, self.model.embedding.num_embeddings)
+        return sum(len(tokens.tolist()) for tokens in steps)
+
+
+@dataclass
+class PeerDecoding:
+    """Texts of the peer, side by side."""
+
+    model: Any
+    prompts: Sequence[Sequence[int]]
+    new_tokens: int
+
+    def __call__(self) -> int:
+        """Write them once; how many tokens they are."""
+        prompts = torch.tensor(self.prompts, device=self.model.device)
+        texts = self.model.generate(
+            prompts,
+            attention_mask=torch.ones_like(prompts),
+            max_new_tokens=self.new_tokens,
+            do_sample=False,
+            use_cache=True,
+            pad_token_id=0,
+        )
+        return int(texts[:, prompts.size(1) :].numel())

@@ -1,0 +1,56 @@
+"""Who used the processor? All of its work, from /proc/stat, against this process's own.
+
+    foreign share = (processor seconds of all - processor seconds of this process) / (seconds x cores)
+
+Time that a hypervisor gave to other guests (steal) counts as the others'.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+STAT = Path("/proc/stat")
+
+BUSY = {"user": 1, "nice": 2, "system": 3, "irq": 6, "softirq": 7, "steal": 8}
+"""Columns of its first line that are work, as proc(5) numbers them; the guests' time is in user and nice already."""
+
+
+class Reading(NamedTuple):
+    """Seconds up to a moment."""
+
+    wall: float
+    own: float
+    """Processor seconds of this process, all threads."""
+    machine: float | None
+    """Processor seconds of everybody; None where the system does not tell."""
+
+
+def read() -> Reading:
+    """The reading of this moment."""
+    return Reading(time.perf_counter(), time.process_time(), busy_seconds(STAT))
+
+
+def busy_seconds(stat: Path) -> float | None:
+    """Processor seconds of all processes on all cores since the start; None where there is no such file.
+
+    >>> busy_seconds(Path("/nowhere/stat"))
+    """
+    try:
+        with stat.open(encoding="ascii") as file:
+            columns = file.readline().split()
+    except OSError:
+        return None
+    return sum(int(columns[column]) for column in BUSY.values()) / os.sysconf("SC_CLK_TCK")
+
+
+def foreign_share(before: Reading, after: Reading, cores: int) -> float | None:
+    """The part of the processor, 0 to 1, that others used between two readings; None where that is not known.
+
+    >>> foreign_share(Reading(0, 0, 100), Reading(2, 3, 103.5), cores=2)
+    0.125
+    """
+    if before.machine is None or after.machine is None:
+        return None
+    others = (after.machine - before.machine) - (after.own - before.own)
+    return max(0.0, others) / ((after.wall - before.wall) * cores)

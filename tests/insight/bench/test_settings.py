@@ -1,0 +1,57 @@
+import pytest
+import yaml
+
+from gpt.cli import compose
+from gpt.config import ROOT, UserError
+from gpt.insight.bench.settings import BenchSettings
+
+
+def composed(*overrides: str) -> BenchSettings:
+    return compose("bench", overrides, BenchSettings)[0]
+
+
+def test_the_yaml_lists_every_setting_with_its_default():
+    content = yaml.safe_load((ROOT / "configs" / "bench.yaml").read_text(encoding="utf-8"))
+    fields = BenchSettings.model_fields
+    plain = {k: f.default for k, f in fields.items() if k not in ("model", "optimizer")}
+    assert {k: v for k, v in content.items() if k != "defaults"} == plain
+
+
+def test_the_sizes_that_are_left_open():
+    """A context of 128 takes a prompt of 8 and 120 more; a vocabulary of 2,048 is what train.py's tokenizer learns."""
+    settings = composed()
+    assert (settings.shape.vocab_size, settings.prompt_tokens, settings.new_tokens) == (2048, 8, 120)
+    settings = composed("model.context=4", "model.vocab_size=65")
+    assert (settings.shape.vocab_size, settings.prompt_tokens, settings.new_tokens) == (65, 2, 2)
+    settings = composed("model=gpt2", "max_new_tokens=1000")
+    assert (settings.prompt_tokens, settings.new_tokens) == (8, 1000)
+
+
+def test_the_default_vocabulary_is_that_of_the_default_tokenizer():
+    content = yaml.safe_load((ROOT / "configs" / "tokenizer" / "bpe.yaml").read_text(encoding="utf-8"))
+    assert composed().shape.vocab_size == content["vocab_size"]
+
+
+@pytest.mark.parametrize(
+    "overrides, message",
+    [
+        (["max_new_tokens=121"], "max_new_tokens: 121 after a prompt of 8 exceed model.context 128; take at most 120"),
+        (["model.context=1"], "model.context: 1 leaves no room"),
+        (["batch_size=8", "accumulate=3"], "accumulate: batch_size 8 is not divisible by accumulate 3"),
+        (["decode_batch=[]"], "decode_batch: "),
+        (["decode_batch=[0]"], "decode_batch.0: "),
+        (["peer=nanogpt"], "peer: "),
+        (["repeat=3"], "repeat: there is no such setting; did you mean repeats"),
+        (["seconds=0"], "seconds: "),
+    ],
+)
+def test_a_mistake_is_one_line(overrides, message):
+    with pytest.raises(UserError) as caught:
+        composed(*overrides)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_off_is_a_word():
+    assert composed("compile=off").compile == "off"
+    assert composed("peer=null").peer is None
