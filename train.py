@@ -39,16 +39,16 @@ def train(settings: TrainSettings, run_dir: Path | None) -> dict[str, str]:
     evaluate = build_evaluator(model, data, settings.batch_size // settings.accumulate, precision)
 
     horizon = origin.start(settings.horizon())
-    mode = origin.compile(settings.compile, device)
-    cost = update.compile(mode, batches.micro_batches(0, settings.accumulate), horizon)
+    mode, first = origin.compile(settings.compile, device), batches.micro_batches(0, settings.accumulate)
+    cost = origin.restore(update).compile(mode, first, horizon)
     run = origin.run or RunFolder(claim_folder(run_dir, settings.name))
     run.start(settings.for_model(model.config), data, settings.keep)
-    loggers = Loggers([logger.build() for logger in settings.logger.values()])
     summary = origin.describe() + summarize(model, data, batches, horizon, precision, cost)
-    loggers.start(RunInfo(run, summary, horizon.done))
+    loggers = Loggers([logger.build() for logger in settings.logger.values()])
     write, schedule = partial(write_sample, model, data), settings.schedule.build()
-    trainer = Trainer(origin.restore(update), batches, schedule, horizon, rhythm, evaluate, run, loggers, write)
+    trainer = Trainer(update, batches, schedule, horizon, rhythm, evaluate, run, loggers, write)
     try:
+        loggers.start(RunInfo(run, summary, horizon.done))
         evaluation = trainer.fit()
     finally:
         loggers.finish()

@@ -14,6 +14,7 @@ from gpt.data.tokens import prepare
 from gpt.files import nearby
 from gpt.insight.data.look import look
 from gpt.insight.data.page import page
+from gpt.training.origin import find_origin
 from gpt.training.settings import TrainSettings
 
 PLAIN_WIDTH = 100
@@ -38,7 +39,8 @@ class PrepareSettings(TrainSettings):
 def show(settings: TrainSettings, _: Path | None) -> None:
     """Prepare the tokens, read the text, and print what came of it."""
     dataset = settings.dataset.build()
-    prepared = prepare(dataset, settings.tokenizer, ROOT / "data", settings.check_data)
+    tokenizer = find_origin(settings, None).tokenizer or settings.tokenizer
+    prepared = prepare(dataset, tokenizer, ROOT / "data", settings.check_data)
     seen = look(settings, dataset, prepared)
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)

@@ -8,9 +8,7 @@ executed.
 
 import hashlib
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,11 +21,11 @@ from torch import Tensor
 from gpt.config import Config, UserError, parse
 from gpt.data import tokenizer as tokenizers
 from gpt.data.tokenizer import FILE, Tokenizer, Unknown
-from gpt.files import read_json, sync
+from gpt.files import read_json, sync, workshop
 from gpt.model.gpt import GPT
 
 FORMAT: Literal[2] = 2
-WAY_OUT = "take another checkpoint, as in run=…/checkpoints/step_00000100, or remove this one to take the one before"
+WAY_OUT = "remove this checkpoint, and the one before it is taken"
 WEIGHTS, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 CONFIG, STATE, CHECKSUMS = "config.json", "state.json", "checksums.json"
 
@@ -49,7 +47,7 @@ class State(Config):
     """Updates that were skipped for a loss or gradient that is not finite."""
     skipped_in_a_row: NonNegativeInt
     """The last so many of them."""
-    scaler: dict[str, float]
+    scaler: dict[str, int | float]
     """fp16's loss scaler; empty for other precisions."""
     device: str
     """The kind of device that the training ran on."""
@@ -78,31 +76,32 @@ def write(
 ) -> Checkpoint:
     """Write `parent/step_N`, N being the state's step, whole or not at all."""
     folder = parent / f"step_{state.step:08d}"
-    aside = parent / f".{folder.name}.{os.getpid()}"
-    shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed and had the same number
-    aside.mkdir(parents=True)
-    for name, tensors in ((WEIGHTS, model.state_dict()), (OPTIMIZER, optimizer)):
-        save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, aside / name)
-    tokenizer.save(aside)
-    _write_json(aside / CONFIG, settings)
-    _write_json(aside / STATE, state.model_dump())
-    _write_json(aside / CHECKSUMS, {path.name: _sha256(path) for path in sorted(aside.iterdir())})
-    for path in (*aside.iterdir(), aside):
-        sync(path)
-    aside.rename(folder)
+    parent.mkdir(exist_ok=True)
+    with workshop(parent, ".saving-") as place:
+        aside = place / folder.name
+        aside.mkdir()
+        for name, tensors in ((WEIGHTS, model.state_dict()), (OPTIMIZER, optimizer)):
+            save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, aside / name)
+        tokenizer.save(aside)
+        _write_json(aside / CONFIG, settings)
+        _write_json(aside / STATE, state.model_dump())
+        _write_json(aside / CHECKSUMS, {path.name: _sha256(path) for path in sorted(aside.iterdir())})
+        for path in (*aside.iterdir(), aside):
+            sync(path)
+        aside.rename(folder)
     sync(parent)
     return Checkpoint(folder, state)
 
 
 def find(parent: Path) -> list[Checkpoint]:
-    """The checkpoints in `parent`, oldest first; what has another kind of name is none.
+    """The checkpoints in `parent`, oldest first; a link, or what has another kind of name, is none.
 
     Raises:
         UserError: one whose state cannot be read or is of a newer format; `parent` is no folder.
     """
     if parent.exists() and not parent.is_dir():
         raise UserError(f"run: {parent} is no folder; name another run")
-    folders = [path for path in parent.glob("step_*") if re.fullmatch(r"step_\d{8,}", path.name)]
+    folders = [p for p in parent.glob("step_*") if re.fullmatch(r"step_\d{8,}", p.name) and not p.is_symlink()]
     return sorted(map(read, folders), key=lambda checkpoint: checkpoint.state.step)
 
 
@@ -134,7 +133,9 @@ def prune(checkpoints: list[Checkpoint], keep: int) -> list[Checkpoint]:
     kept = [best(checkpoints), *checkpoints[-keep:]]
     for checkpoint in checkpoints:
         if checkpoint not in kept:
-            shutil.rmtree(checkpoint.folder)
+            # It loses its name before its first file: a kill leaves none that is half there.
+            with workshop(checkpoint.folder.parent, ".removing-") as place:
+                checkpoint.folder.rename(place / checkpoint.folder.name)
     return [checkpoint for checkpoint in checkpoints if checkpoint in kept]
 
 

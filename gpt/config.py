@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
@@ -45,7 +46,7 @@ class Config(BaseModel):
 
         Args:
             data: all settings, as plain data.
-            typed: the dotted paths that the command line sets; "" for a whole recipe, which may set any.
+            typed: the dotted paths that the command line sets, those of a recipe that it names among them.
             run_dir: the folder that the command line names for what comes of it.
 
         Raises:
@@ -183,10 +184,31 @@ def _wanted(error: ErrorDetails) -> str:
     return message[0].lower() + message[1:]
 
 
+class Short(Repr):
+    """Writes no more than is shown of a value that may be huge: lists in lists, as YAML's aliases make them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlist, self.maxdict = 2, 8, 8
+        self.maxstring = self.maxlong = self.maxother = 200
+
+
 def shown(value: Any) -> str:
     """`value` as the user would write it, cut where it is long."""
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else Short().repr(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values by dotted path.
+
+    >>> leaves({"a": {"b": 1}, "c": [2]})
+    {'a.b': 1, 'c': [2]}
+    """
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        found |= leaves(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
 
 
 def settings_of(cls: type[Config], prefix: str = "") -> Iterator[str]:

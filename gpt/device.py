@@ -99,7 +99,7 @@ def prepare_device(device: torch.device) -> None:
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")
         torch.cuda.set_device(device)
-    # Filling memory before it is written to would only show reads of memory that nobody wrote.
+    # PyTorch would fill every new tensor with NaN, which takes time and only helps debugging.
     deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.use_deterministic_algorithms(device.type == "cpu", warn_only=True)
     torch.set_flush_denormal(True)
@@ -151,7 +151,7 @@ def compile_forward(
     device = next(model.parameters()).device.type
     if mode == "auto" and (device != "cuda" or eager_seconds < REPAYS_AFTER):
         return model, "off (auto: only on cuda, and where the run is long)"
-    torch.compiler.reset()  # of a sweep's earlier jobs: a process compiles only so many shapes
+    torch.compiler.reset()  # a sweep's earlier jobs count against PyTorch's limit of recompilations
     forward = torch.compile(model)
     problem = _problem(model, forward, probe, math.inf if random else TOLERANCE)
     if problem is None:

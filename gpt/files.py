@@ -112,12 +112,31 @@ def hold(folder: Path) -> int | None:
     return descriptor
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process has the folder by `hold`."""
+    if not fcntl:
+        return False
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file of text, or put it in the place of one: it is the old or the new one at any moment."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(text, encoding="utf-8", newline="")
-    sync(aside)
-    aside.replace(path)
+    try:
+        aside.write_text(text, encoding="utf-8", newline="")
+        sync(aside)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _abandoned(folder: Path) -> bool:

@@ -120,7 +120,7 @@ def choose_checkpoint(folder: Path) -> tuple[Checkpoint, str]:
     checkpoints = checkpoint.find(folder / "checkpoints")
     if not checkpoints:
         what = "holds no checkpoint" if folder.is_dir() else "is no folder" if folder.exists() else "is not there"
-        raise UserError(f"run: {folder} {what}; name the folder of a run, or run=latest")
+        raise UserError(f"run: {folder} {what}; name the folder of a run, or latest")
     best = checkpoint.best(checkpoints)
     return (best, "the best checkpoint") if best else (checkpoints[-1], "the last checkpoint")
 

@@ -9,7 +9,6 @@ sampling needs, and nothing in it is executed.
 import csv
 import io
 import os
-import shutil
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -55,6 +54,9 @@ class RunFolder:
         self.folder = folder
         self.settings: dict[str, Any] = {}
         self._hold()
+        for name in ("checkpoints", "wandb", "tensorboard"):
+            if (folder / name).is_symlink():
+                raise UserError(f"{folder / name}: this is a link out of the run's folder; put what it names here")
         self._checkpoints = checkpoint.find(folder / "checkpoints")
         read_metrics(folder, until=0)  # while nothing is changed yet
 
@@ -69,7 +71,7 @@ class RunFolder:
         return self._checkpoints[-1] if self._checkpoints else None
 
     def start(self, settings: Mapping[str, Any], data: Prepared, keep: int) -> None:
-        """Write the configuration, and forget what a killed process did after its last checkpoint.
+        """Write the configuration, and remove the metrics of what a killed process did after its last checkpoint.
 
         Args:
             settings: of the run, as plain data.
@@ -78,8 +80,6 @@ class RunFolder:
         """
         self.settings, self._data, self._keep = dict(settings), data, keep
         write_whole(self.folder / CONFIG, yaml.safe_dump(self.settings, sort_keys=False, allow_unicode=True))
-        for aside in (self.folder / "checkpoints").glob(".step_*"):
-            shutil.rmtree(aside, ignore_errors=True)
         table = io.StringIO()
         writer = csv.DictWriter(table, METRICS, lineterminator="\n")
         writer.writeheader()

@@ -150,8 +150,10 @@ def each(told: str, arrange: Arrange, process: bool = False, resume: bool = True
 
 def damaged(name: str, arrange: Arrange, told: str = "", resume: bool = True) -> list[Case]:
     """`each`, of a file of the checkpoint."""
-    told = told or r"(:? is missing or was changed since it was saved|: this is no JSON text, so the file is damaged)"
-    return each(rf"\S*{POINT}/{name}{told}.*; take another checkpoint, as in SET=…", arrange, resume=resume)
+    told = told or r"(?: is missing or was changed since it was saved|: this is no JSON text, so the file is damaged)"
+    return each(
+        rf"\S*{POINT}/{name}{told}.*; remove this checkpoint, and the one before it is taken", arrange, resume=resume
+    )
 
 
 KEEPS = "; a resumed run keeps all but .*: leave it out, or start a new run with init="
@@ -285,13 +287,12 @@ CASES = {
         Case("sample run=run device=cpu precision=fp16", "precision: fp16 needs a cuda device, this is cpu; take bf16"),
     ],
     "run folder missing": [
-        Case("sample run=not", f"run: not is not there; {NAME}, or run=latest"),
+        Case("sample run=not", f"run: not is not there; {NAME}, or latest"),
         Case("train resume=not", f"resume: not is not there; {NAME}"),
-        Case("train init=not", f"init: not is not there; {NAME}, or init=latest"),
+        Case("train init=not", f"init: not is not there; {NAME}, or latest"),
         Case("train resume=text.txt", rf"resume: text\.txt is no folder; {NAME}"),
         Case("sample", "run: no run in HERE/runs holds a checkpoint yet; train one first"),
         Case("train init=latest", "init: no run in HERE/runs holds a checkpoint yet; train one first"),
-        Case("train resume=null", f"resume: null is not there; {NAME}"),
         Case("train resume=", "resume: expected the folder of a run, got nothing; name one, or leave it out"),
         Case("train init=", "init: expected the folder of a run, got nothing; name one, or leave it out"),
     ],
@@ -343,7 +344,7 @@ CASES = {
              made("run/config.yaml", BOMB.encode())),
     ],
     "tokenizer that does not fit the weights": each(
-        rf"the tokenizer in \S*{POINT} has 257 tokens, the weights have 19: they do not belong together; take another",
+        rf"the tokenizer in \S*{POINT} has 257 tokens, the weights have 19: they do not belong together; remove this",
         sealed(lambda point: ByteConfig().build(lambda split: iter(())).save(point)),
     ),
     "resume with a changed setting": [

@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 import shutil
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from gpt import checkpoint
 from gpt.config import UserError
 from gpt.data.tokenizer.byte import ByteConfig
+from gpt.files import AT_WORK
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.weights import load_model, load_optimizer
@@ -231,7 +233,7 @@ def test_all_is_synced_before_it_has_its_name_and_the_name_after(tmp_path, write
     *before, (last, named) = synced
     *files, (aside, _) = before
     assert {name for name, _ in files} == {p.name for p in folder.iterdir()}
-    assert aside.startswith(".step_00000003")
+    assert aside == "step_00000003", "in a folder of another name"
     assert not any(named for _, named in before)
     assert (last, named) == (tmp_path.name, True)
 
@@ -262,8 +264,47 @@ def test_a_file_that_was_added_is_noticed(written):
         checkpoint.verify(written)
 
 
-def test_a_folder_that_was_not_finished_is_no_checkpoint(written):
-    aside = written.parent / ".step_00000004.123"
-    shutil.copytree(written, aside)
-    (aside / checkpoint.CHECKSUMS).unlink()
+def test_a_folder_that_was_not_finished_is_no_checkpoint_and_goes_with_the_next(written, write, state):
+    for name in (".saving-dead", ".removing-dead"):
+        shutil.copytree(written, written.parent / name / "step_00000004")
+        (written.parent / name / AT_WORK).touch()  # which no process has locked
     assert [c.state.step for c in checkpoint.find(written.parent)] == [3]
+    write(state(4))
+    checkpoint.prune(checkpoint.find(written.parent), keep=1)
+    write(state(5))
+    checkpoint.prune(checkpoint.find(written.parent), keep=1)
+    assert sorted(p.name for p in written.parent.iterdir()) == ["step_00000003", "step_00000005"]
+
+
+def test_a_checkpoint_loses_its_name_before_its_first_file(write, state, monkeypatch):
+    found = [write(state(step)) for step in (1, 2, 3)]
+
+    @contextmanager
+    def killed(parent, prefix):
+        """A workshop whose process is killed before it removes anything."""
+        (parent / f"{prefix}dead").mkdir()
+        yield parent / f"{prefix}dead"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint, "workshop", killed)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.prune(found, keep=1)
+    parent = found[0].folder.parent
+    assert [c.state.step for c in checkpoint.find(parent)] == [2, 3]
+    assert (parent / ".removing-dead" / "step_00000001" / "state.json").is_file()
+
+
+def test_a_link_is_no_checkpoint(written, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    shutil.copytree(written, elsewhere / "step_00000009")
+    (written.parent / "step_00000009").symlink_to(elsewhere / "step_00000009")
+    assert [c.state.step for c in checkpoint.find(written.parent)] == [3]
+
+
+def test_a_loss_scaler_goes_on_from_its_state(state_of):
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    scaler.scale(torch.zeros(1))
+    kept = checkpoint.State(**{**state_of(3), "scaler": scaler.state_dict()}, data="f00d").model_dump_json()
+    back = checkpoint.State.model_validate_json(kept).scaler
+    assert back == scaler.state_dict()
+    assert [type(value) for value in back.values()] == [type(value) for value in scaler.state_dict().values()]

@@ -122,7 +122,7 @@ def test_the_map_is_whole():
     section = TEXT[TEXT.index("## The map") : TEXT.index("## The choices")]
     named = set(re.findall(r"`((?:gpt|configs|data|tests)/[\w/.]*|train\.py|sample\.py)`", section))
     assert all((ROOT / name).exists() for name in named)
-    folders = tuple(name for name in named if name.endswith("/"))
+    folders = tuple(name for name in named if name.endswith("/") and name != "gpt/")
     for file in (ROOT / "gpt").rglob("*.py"):
         path = file.relative_to(ROOT).as_posix()
         assert path in named or path.startswith(folders) or path.endswith("__init__.py"), f"{path} is not on the map"

@@ -58,8 +58,11 @@ def steps_logged(folder):
         return []
 
 
-def wait_for_steps(folder, number):
+def wait_for_steps(folder, number, process=None):
+    deadline = time.monotonic() + 120
     while not any(step >= number for step in steps_logged(folder)):
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, f"{folder} has no step {number} after two minutes"
         time.sleep(0.002)
 
 
@@ -67,14 +70,21 @@ def wait_for_steps(folder, number):
 def struck(folder, number=signal.SIGTERM, after=20):
     """Within, the signal comes some time after the update `after`."""
 
+    training = threading.Event()
+
     def strike():
         wait_for_steps(folder, after)
-        os.kill(os.getpid(), number)
+        if training.is_set():
+            os.kill(os.getpid(), number)
 
     thread = threading.Thread(target=strike, daemon=True)
+    training.set()
     with raised():
         thread.start()
-        yield
+        try:
+            yield
+        finally:
+            training.clear()
     thread.join()
 
 
@@ -205,7 +215,7 @@ def start(folder, *arguments):
 )
 def test_a_signal_saves_and_its_code_says_so(tmp_path, number, code):
     process = start(tmp_path, *TINY, "steps=100000", "compile=off", "hydra.run.dir=run")
-    wait_for_steps(tmp_path / "run", 30)
+    wait_for_steps(tmp_path / "run", 30, process)
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code
@@ -216,7 +226,7 @@ def test_a_signal_saves_and_its_code_says_so(tmp_path, number, code):
 def test_killed_without_warning_it_goes_on_from_the_last_checkpoint(tmp_path):
     train(tmp_path / "whole", "steps=300", "save_every=10", "compile=off")
     process = start(tmp_path, *TINY, "steps=300", "save_every=10", "compile=off", "hydra.run.dir=run")
-    wait_for_steps(tmp_path / "run", 50)
+    wait_for_steps(tmp_path / "run", 50, process)
     process.kill()
     process.communicate()
     assert steps_logged(tmp_path / "run")[-1] < 300
@@ -229,7 +239,7 @@ def test_killed_before_the_first_checkpoint_it_begins_at_step_0(tmp_path):
     train(tmp_path / "whole", "steps=300", "eval_every=300", "compile=off")
     quiet = ["steps=300", "eval_every=300", "save_every=300", "compile=off", "hydra.run.dir=run"]
     process = start(tmp_path, *TINY, *quiet)
-    wait_for_steps(tmp_path / "run", 30)
+    wait_for_steps(tmp_path / "run", 30, process)
     process.kill()
     process.communicate()
     assert not (tmp_path / "run" / "checkpoints").exists()
@@ -241,7 +251,7 @@ def test_killed_before_the_first_checkpoint_it_begins_at_step_0(tmp_path):
 def test_auto_starts_then_goes_on_then_starts_anew(tmp_path):
     arguments = [*TINY, "compile=off", "resume=auto", "hydra.run.dir=run"]
     first = start(tmp_path, *arguments, "steps=100000")
-    wait_for_steps(tmp_path / "run", 20)
+    wait_for_steps(tmp_path / "run", 20, first)
     second = start(tmp_path, *arguments, "steps=100000")
     _, errors = second.communicate(timeout=60)
     assert second.returncode == 2, "the first one still trains"

@@ -79,7 +79,6 @@ def test_what_came_after_the_last_checkpoint_is_forgotten(make_run, bytes_data, 
         RunFolder(folder).log({"step": step, "loss": 0.5})
     with (folder / "metrics.csv").open("a") as file:
         file.write("2,1")  # a row that was being written
-    (folder / "checkpoints" / ".step_00000003.77").mkdir()
     opened = RunFolder(folder)
     assert opened.last.state.step == 2
     opened.start({"name": "resumed"}, bytes_data, keep=1)
@@ -89,6 +88,15 @@ def test_what_came_after_the_last_checkpoint_is_forgotten(make_run, bytes_data, 
     assert [p.name for p in (folder / "checkpoints").iterdir()] == ["step_00000002"]
     assert read_settings(folder) == {"name": "resumed"}
     assert {p.name for p in folder.iterdir()} == {"config.yaml", "metrics.csv", "checkpoints"}
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "wandb", "tensorboard"])
+def test_a_link_out_of_the_folder_is_refused(make_run, tmp_path, name):
+    folder = make_run(tmp_path / "run", steps=[]).folder
+    (tmp_path / "elsewhere").mkdir()
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=f"run/{name}: this is a link out of the run's folder"):
+        RunFolder(folder)
 
 
 def test_the_runs_are_listed_newest_first_jobs_of_sweeps_too(root, make_run):

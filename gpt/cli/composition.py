@@ -18,7 +18,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 
 from gpt.cli.literal import Texts, is_nothing, is_text
-from gpt.config import ROOT, Config, UserError, nearest, parse
+from gpt.config import ROOT, Config, UserError, leaves, nearest, parse
 
 CONFIGS = ROOT / "configs"
 
@@ -39,13 +39,14 @@ def compose(
         with hydra_at(config_dir, config_name):
             config = hydra_compose(config_name, list(line.overrides), return_hydra_config=True)
         data = line.texts.restored(OmegaConf.to_container(own(config), resolve=True, throw_on_missing=True))
-        run_dir = line.texts.restored(config.hydra.run.dir) if "hydra.run.dir" in line.typed(settings) else None
+        typed = line.typed(settings, config_dir)
+        run_dir = line.texts.restored(config.hydra.run.dir) if "hydra.run.dir" in typed else None
     except Exception as error:
         raise UserError(line.reason(error)) from error
     if run_dir == "":
         raise UserError("hydra.run.dir: expected a folder, got nothing")
     folder = Path(run_dir) if run_dir is not None else None
-    return parse(settings, settings.completed(data, line.typed(settings), folder)), folder
+    return parse(settings, settings.completed(data, typed, folder)), folder
 
 
 def as_yaml(settings: Config) -> str:
@@ -120,11 +121,17 @@ class Line:
         self.overrides = [self._override(argument) for argument in argv if not argument.startswith("-")]
         """What hydra shall see, placeholders in place of the texts."""
 
-    def typed(self, settings: type[Config]) -> frozenset[str]:
-        """The dotted paths of what is set; "" for a choice that is no setting but a recipe, which may set any."""
-        keys = [key_of(override).partition("@")[0] for override in self.overrides]
-        recipes = {group for group in self.groups if group.partition("/")[0] not in settings.model_fields}
-        return frozenset("" if key in recipes else key.replace("/", ".") for key in keys)
+    def typed(self, settings: type[Config], config_dir: Path) -> frozenset[str]:
+        """The dotted paths of what is set; of a recipe, which is no setting itself, those of what it sets."""
+        paths: set[str] = set()
+        for override in self.overrides:
+            key, _, name = override.lstrip("+~").partition("=")
+            group = key.partition("@")[0]
+            if group in self.groups and group.partition("/")[0] not in settings.model_fields:
+                paths |= _set_by(config_dir / group / f"{name}.yaml")
+            else:
+                paths.add(group.replace("/", "."))
+        return frozenset(paths)
 
     def reason(self, error: Exception) -> str:
         """What hydra or OmegaConf complains about, as one line."""
@@ -170,6 +177,13 @@ class Line:
         if "/" in key:
             listed = ", ".join(self.groups) or "none"
             raise UserError(f"{key}: there is no such choice; {nearest(key, self.groups)}there are {listed}")
+
+
+def _set_by(recipe: Path) -> set[str]:
+    """The dotted paths of what a recipe sets, by its values and by its list of defaults."""
+    content = yaml.safe_load(recipe.read_text(encoding="utf-8")) if recipe.is_file() else {}
+    chosen = [key for entry in content.pop("defaults", []) if isinstance(entry, dict) for key in entry]
+    return {*leaves(content), *(key.removeprefix("override ").strip("/ ").replace("/", ".") for key in chosen)}
 
 
 def _of_one_value(override: str) -> str:

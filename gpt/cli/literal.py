@@ -26,7 +26,7 @@ def is_text(key: str) -> bool:
 
 
 def is_nothing(key: str, value: str) -> bool:
-    """Whether `key=value` leaves out something that can be done without; a file or run of that name is ./null."""
+    """Whether the value is null and the setting may be null; a file or run of that name is ./null."""
     return value == "null" and key in NULL_KEYS
 
 

@@ -4,22 +4,22 @@ A run goes on with the configuration that it began with. What is typed beside `r
 does not make it another run.
 """
 
-import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from gpt import checkpoint
-from gpt.config import UserError, parse, shown
-from gpt.files import hold, nearby
+from gpt.checkpoint import State
+from gpt.config import UserError, leaves, parse, shown
+from gpt.files import is_held, nearby
 from gpt.run import choose_checkpoint, latest
 from gpt.run_folder import CONFIG, read_settings, run_folders
 from gpt.weights import model_config
 
 MAY_DIFFER = ("steps", "budget", "eval_every", "save_every", "keep", "logger", "device", "accumulate")
-"""What may change when a run is resumed: none of it makes other weights of the same updates."""
+"""What may change when a run is resumed: its length, its reporting, and where and in how many parts it is computed."""
 
 ASIDE = ("resume", "debug")
 """What belongs to a command, and not to the run."""
@@ -57,8 +57,8 @@ def resumed(cls: type[Any], folder: Path, data: dict[str, Any], typed: Collectio
         merged["budget"] = None
     if merged["model"]["vocab_size"] is None:
         merged["model"]["vocab_size"] = stored["model"]["vocab_size"]
-    merged |= {key: data[key] for key in ASIDE} | {"resume": None}
-    before, now = _leaves(stored), _leaves(parse(cls, merged).model_dump())
+    merged |= {"resume": None, "debug": data.get("debug", False)}
+    before, now = leaves(stored), leaves(parse(cls, merged).model_dump())
     by_choice = sorted(before.keys() | now.keys(), key=lambda path: (not path.endswith(".name"), path))
     for path in by_choice:  # another variant has other settings, and is told of first
         if before.get(path) != now.get(path) and path.split(".")[0] not in (*MAY_DIFFER, *ASIDE):
@@ -78,9 +78,8 @@ def initialised(folder: Path, data: dict[str, Any], typed: Collection[str]) -> d
     if not all(isinstance(stored.get(part), dict) for part in ("model", "tokenizer")):
         raise UserError(f"init: {point.folder / checkpoint.CONFIG} describes no model and tokenizer; name another run")
     merged = {**data, **{part: overlaid(stored, data, typed)[part] for part in ("model", "tokenizer")}}
-    kept = {key: value for key, value in merged["tokenizer"].items() if key != "unknown"}
-    for key, value in kept.items() if "" not in typed else ():
-        if value != stored["tokenizer"].get(key):
+    for key, value in merged["tokenizer"].items():
+        if key != "unknown" and value != stored["tokenizer"].get(key):
             raise UserError(
                 f"init: tokenizer.{key} is {shown(stored['tokenizer'].get(key))} in {nearby(folder)}, and its weights "
                 "know no other tokenizer; leave it out"
@@ -97,21 +96,21 @@ def _named(run: str) -> Path:
 def newest_unfinished(wanted: Any, folders: Collection[Path]) -> Path | None:
     """The first of the runs' folders whose run has the settings `wanted` and is not at its end; None: there is none.
 
-    A run that another process trains is left to it.
+    A run that is damaged is passed over, one that another process trains is left to it.
     """
     for folder in folders:
-        try:
+        with suppress(UserError, OSError):
             stored = _stored(type(wanted), folder)
-            points = checkpoint.find(folder / "checkpoints")
-            descriptor = hold(folder)
-        except (UserError, OSError):  # damaged, or held by another process
-            continue
-        if descriptor is not None:
-            os.close(descriptor)
-        is_over = points and stored.horizon().is_over(points[-1].state.step, points[-1].state.elapsed)
-        if not is_over and _same_run(stored.model_dump(), wanted.model_dump()):
-            return folder
+            if _same_run(stored.model_dump(), wanted.model_dump()):
+                points = checkpoint.find(folder / "checkpoints")
+                if not (points and _is_over(points[-1].state, stored, wanted)) and not is_held(folder):
+                    return folder
     return None
+
+
+def _is_over(state: State, *several: Any) -> bool:
+    """Whether a run is at its end by any of these settings."""
+    return any(settings.horizon().is_over(state.step, state.elapsed) for settings in several)
 
 
 def overlaid(stored: Mapping[str, Any], data: Mapping[str, Any], typed: Collection[str]) -> dict[str, Any]:
@@ -121,8 +120,6 @@ def overlaid(stored: Mapping[str, Any], data: Mapping[str, Any], typed: Collecti
     {'a': {'b': 5, 'c': 2}, 'd': 3}
     """
     merged = deepcopy(dict(stored))
-    if "" in typed:
-        return deepcopy(dict(data))
     for path in typed:
         *parents, last = path.split(".")
         there, here = merged, data
@@ -142,8 +139,7 @@ def told_as(setting: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        message = str(error).removeprefix("run: ").replace("run=", f"{setting}=")
-        raise UserError(f"{setting}: {message}") from None
+        raise UserError(f"{setting}: {str(error).removeprefix('run: ')}") from None
 
 
 def _stored(cls: type[Any], folder: Path) -> Any:
@@ -159,11 +155,3 @@ def _same_run(stored: dict[str, Any], wanted: dict[str, Any]) -> bool:
         stored["model"]["vocab_size"] = None
     either = {*MAY_DIFFER, *ASIDE}
     return all(stored[key] == wanted[key] for key in stored if key not in either)
-
-
-def _leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Values by dotted path."""
-    leaves: dict[str, Any] = {}
-    for key, value in data.items():
-        leaves |= _leaves(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
-    return leaves

@@ -65,7 +65,8 @@ class Origin:
 
     def start(self, horizon: Horizon) -> Horizon:
         """Let the time run, from where it stood."""
-        horizon.start(self.state.step, self.state.elapsed) if self.state else horizon.start()
+        done, elapsed = (self.state.step, self.state.elapsed) if self.state else (0, 0.0)
+        horizon.start(done, elapsed)
         return horizon
 
     def load(self, model: GPT) -> GPT:
@@ -140,7 +141,7 @@ def _from_another(settings: TrainSettings) -> Origin:
 
 
 def _fitting_tokenizer(folder: Path, settings: TrainSettings) -> Tokenizer | None:
-    """The tokenizer of a checkpoint, where it is another run's and not learned from this run's text.
+    """The checkpoint's tokenizer for a run that began with `init`; None where the settings build it.
 
     Raises:
         UserError: it does not fit the checkpoint's weights, or these do not fit the settings.

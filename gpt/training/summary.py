@@ -101,7 +101,7 @@ def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT, data: Pr
 
 
 def write_sample(model: GPT, data: Prepared) -> str:
-    """A text by the model; of a tokenizer without end-of-text, which begins a document, with the first words before."""
+    """A text by the model. Without an end-of-text token, it begins with the first tokens of the training text."""
     prompt = "" if data.tokenizer.end_of_text is not None else data.tokenizer.decode(data.train.tokens[:8].tolist())
     (sample,) = TextGeneration(model, data.tokenizer, [prompt], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
     return prompt + sample.text

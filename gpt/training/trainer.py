@@ -38,6 +38,35 @@ class Rhythm(NamedTuple):
     """Updates between two checkpoints."""
 
 
+class Meter:
+    """Means of what the device computed since the last reading, and the time it took."""
+
+    def __init__(self) -> None:
+        self._values: list[Tensor] = []
+        self._seconds = 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Leave out the time since the last `add`: it was spent on something else."""
+        self._clock = time.perf_counter()
+
+    def add(self, loss: Tensor, norm: Tensor) -> None:
+        """One update's scalars; they stay on the device."""
+        self._values.append(torch.stack((loss, norm)))
+        now = time.perf_counter()
+        self._seconds += now - self._clock
+        self._clock = now
+
+    def read(self) -> tuple[float, float, float, int]:
+        """Mean loss, mean norm, seconds, updates; waits for the device."""
+        updates = len(self._values)
+        loss, norm = torch.stack(self._values).mean(dim=0).tolist()
+        seconds = self._seconds + time.perf_counter() - self._clock
+        self._values, self._seconds = [], 0.0
+        self.restart()
+        return loss, norm, seconds, updates
+
+
 @dataclass
 class Trainer:
     """Trains a model to its horizon."""
@@ -60,7 +89,7 @@ class Trainer:
     """Told what happens."""
     write: Callable[[], str]
     """Writes a sample, with each evaluation, where a logger wants it."""
-    meter: "Meter" = field(default_factory=lambda: Meter())
+    meter: Meter = field(default_factory=Meter)
 
     def fit(self) -> Evaluation | None:
         """Train; the evaluation of the last weights, None without a validation split.
@@ -74,14 +103,16 @@ class Trainer:
         with postponed() as signals:
             for step in self.horizon:
                 self.set_learning_rate(self.horizon.progress(step))
-                seed_dropout(self.batches.seed, step)
+                if self.update.model.config.dropout:
+                    seed_dropout(self.batches.seed, step)
                 loss, norm = self.update(self.batches.micro_batches(step, self.rhythm.accumulate))
                 self.meter.add(loss, norm)
 
-                last, signal = self.horizon.reached(step), signals.number
-                if last or signal or is_due(step, LOG_EVERY):
+                last = self.horizon.reached(step)
+                if last or signals.number or is_due(step, LOG_EVERY):
                     self.log(step)
                 evaluation = self.evaluation(step) if last or is_due(step, self.rhythm.eval_every) else None
+                signal = signals.number  # read once more: evaluating takes time
                 if self.is_best(evaluation) or last or signal or is_due(step, self.rhythm.save_every):
                     self.save(step, evaluation)
                 if signal and not last:
@@ -127,7 +158,7 @@ class Trainer:
         }
         self.run.log(metrics)
         self.loggers.log(metrics, self.horizon.progress(step))
-        if self.loggers.wants_samples:
+        if self.loggers.want_samples:
             self.loggers.sample(step + 1, self.write())
         self.meter.restart()
         return evaluation
@@ -157,34 +188,5 @@ def is_due(step: int, every: int) -> bool:
 
 
 def seed_dropout(seed: int, step: int) -> None:
-    """Have what an update draws depend on seed and step only: what came before them, or was left out, is forgotten."""
+    """Have what an update draws depend on seed and step only, so that resuming needs no random state."""
     torch.manual_seed(int(np.random.SeedSequence((seed, step)).generate_state(1, np.uint64)[0] >> np.uint64(1)))
-
-
-class Meter:
-    """Means of what the device computed since the last reading, and the time it took."""
-
-    def __init__(self) -> None:
-        self._values: list[Tensor] = []
-        self._seconds = 0.0
-        self.restart()
-
-    def restart(self) -> None:
-        """Leave out the time since the last `add`: it was spent on something else."""
-        self._clock = time.perf_counter()
-
-    def add(self, loss: Tensor, norm: Tensor) -> None:
-        """One update's scalars; they stay on the device."""
-        self._values.append(torch.stack((loss, norm)))
-        now = time.perf_counter()
-        self._seconds += now - self._clock
-        self._clock = now
-
-    def read(self) -> tuple[float, float, float, int]:
-        """Mean loss, mean norm, seconds, updates; waits for the device."""
-        updates = len(self._values)
-        loss, norm = torch.stack(self._values).mean(dim=0).tolist()
-        seconds = self._seconds + time.perf_counter() - self._clock
-        self._values, self._seconds = [], 0.0
-        self.restart()
-        return loss, norm, seconds, updates

@@ -90,12 +90,12 @@ def test_what_makes_another_run_is_refused(store, typed, path, tells):
     assert "\n" not in str(told.value)
 
 
-def test_a_recipe_is_compared_as_a_whole(store):
+def test_all_that_is_typed_is_compared(store):
     folder = store(batch_size=12, seed=7)
     same = composed(resume=str(folder), batch_size=12, seed=7, steps=99)
-    assert completed(TrainSettings, same, {"", "resume"}, None)["steps"] == 99
+    assert completed(TrainSettings, same, {"batch_size", "seed", "steps", "resume"}, None)["steps"] == 99
     with pytest.raises(UserError, match="batch_size is 12"):
-        completed(TrainSettings, composed(resume=str(folder), seed=7), {"", "resume"}, None)
+        completed(TrainSettings, composed(resume=str(folder), seed=7), {"batch_size", "seed", "resume"}, None)
 
 
 def test_steps_take_the_place_of_a_budget(store):
@@ -137,6 +137,12 @@ def test_auto_takes_the_newest_unfinished_run_of_the_same_settings(store, root):
     descriptor = hold(root / "newer")
     assert auto() == "older", "the newer one is being trained"
     os.close(descriptor)
+
+
+def test_a_run_that_has_done_more_than_is_wanted_is_no_unfinished_one(store):
+    folder = store(steps=(7,))  # of 10
+    assert newest_unfinished(parse(TrainSettings, composed(steps=8)), [folder]) == folder
+    assert newest_unfinished(parse(TrainSettings, composed(steps=7)), [folder]) is None
 
 
 def test_a_finished_run_is_no_unfinished_one(store):
@@ -199,4 +205,3 @@ def test_paths_into_choices_that_are_others_change_nothing():
     stored = {"optimizer": {"name": "muon", "momentum": 0.9}, "budget": None}
     data = {"optimizer": {"name": "adamw", "beta1": 0.5}, "budget": "5min"}
     assert overlaid(stored, data, ["optimizer.beta2.x", "budget"]) == {**stored, "budget": "5min"}
-    assert overlaid(stored, data, [""]) == data

@@ -80,7 +80,7 @@ def test_damage_is_told_before_anything_is_begun(make_run, root, name):
     folder = make_run(root / "run", steps=[(4, 2.0)]).folder
     file = folder / "checkpoints" / "step_00000004" / name
     file.write_bytes(file.read_bytes() + b" ")
-    with pytest.raises(UserError, match=f"resume: .*{name} is missing or was changed.*remove this one"):
+    with pytest.raises(UserError, match=f"resume: .*{name} is missing or was changed.*; remove this checkpoint"):
         find_origin(settings(resume=str(folder)), None)
 
 

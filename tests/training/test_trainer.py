@@ -229,6 +229,15 @@ def test_a_signal_saves_and_ends_and_a_resumed_run_goes_on_as_if_nothing_had_bee
     assert [int(r["step"]) for r in rows(resumed) if r["validation_loss"]] == [5, 10, 15, 20]
 
 
+def test_a_signal_in_an_evaluation_saves_after_it(build_trainer):
+    trainer, _ = build_trainer(steps=20)
+    evaluate = trainer.evaluate
+    trainer.evaluate = lambda: signal.raise_signal(signal.SIGTERM) or evaluate()
+    with pytest.raises(Interrupted, match="after step 5 and saved"):
+        trainer.fit()
+    assert trainer.run.last.state.step == 5
+
+
 def test_a_signal_in_the_last_update_does_not_end_it_early(build_trainer):
     trainer, _ = build_trainer(steps=3)
     update = trainer.update.gradients
@@ -248,9 +257,14 @@ def test_what_an_update_draws_depends_on_seed_and_step_only():
 
 
 def test_samples_are_written_with_each_evaluation_for_who_wants_them(build_trainer):
-    trainer, recorder = build_trainer(steps=12)
-    recorder.wants_samples, written = True, []
-    recorder.sample = lambda step, text: written.append((step, text))
+    trainer, _ = build_trainer(steps=12)
+    written = []
+
+    class Reader(Logger):
+        def sample(self, step, text):
+            written.append((step, text))
+
+    trainer.loggers.loggers.append(Reader())
     trainer.fit()
     assert written == [(5, "a sample"), (10, "a sample"), (12, "a sample")]
     other, _ = build_trainer(name="other", steps=5)

@@ -5,7 +5,8 @@ A logger that fails never stops a training: it is dropped with one warning.
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from contextlib import suppress
+from typing import NamedTuple
 
 from gpt.config import Variant
 from gpt.run_folder import RunFolder
@@ -31,9 +32,6 @@ class RunInfo(NamedTuple):
 
 class Logger:
     """Told what happens in a run; a variant overrides what it cares for."""
-
-    wants_samples: ClassVar[bool] = False
-    """Whether `sample` is overridden: writing texts takes time, and is left out where nobody wants them."""
 
     def start(self, info: RunInfo) -> None:
         """Before the first update."""
@@ -63,9 +61,9 @@ class Loggers(Logger):
         self.loggers = list(loggers)
 
     @property
-    def wants_samples(self) -> bool:  # type: ignore[override]
-        """Whether one of them does."""
-        return any(logger.wants_samples for logger in self.loggers)
+    def want_samples(self) -> bool:
+        """Whether one of them overrides `sample`: writing texts takes time."""
+        return any(type(logger).sample is not Logger.sample for logger in self.loggers)
 
     def start(self, info: RunInfo) -> None:
         """All of them."""
@@ -89,6 +87,8 @@ class Loggers(Logger):
                 tell(logger)
             except Exception as error:
                 self.loggers.remove(logger)
+                with suppress(Exception):
+                    logger.finish()
                 warnings.warn(f"{type(logger).__name__} failed and is left out from here on: {error}", stacklevel=3)
 
 

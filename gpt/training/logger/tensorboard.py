@@ -39,8 +39,6 @@ class TensorboardConfig(LoggerConfig):
 class Tensorboard(Logger):
     """Event files."""
 
-    wants_samples = True
-
     def start(self, info: RunInfo) -> None:
         """Begin a file; the configuration is its first text."""
         from torch.utils.tensorboard import SummaryWriter  # takes a second, of every run

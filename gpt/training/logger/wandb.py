@@ -58,8 +58,6 @@ class WandbConfig(LoggerConfig):
 class Wandb(Logger):
     """A run on a server, or in a folder that can be uploaded."""
 
-    wants_samples = True
-
     def __init__(self, config: WandbConfig) -> None:
         self.config = config
         self.rows: list[list[Any]] = []
@@ -93,9 +91,9 @@ class Wandb(Logger):
             self.run.log({"step": step, "samples": wandb.Table(columns=["step", "text"], data=self.rows)})
 
     def finish(self) -> None:
-        """Upload the rest, if that takes no longer than `FINISH`; a run that ends by an error is marked as failed."""
+        """Upload the rest, if that takes no longer than `FINISH`; a run is marked as failed by an error, no signal."""
         try:
-            self.run.finish(exit_code=int(sys.exception() is not None))
+            self.run.finish(exit_code=int(isinstance(sys.exception(), Exception)))
         except TimeoutError:
             later(f"wandb: the upload did not end within {FINISH} s", self.home, "--include-online ")
 

@@ -59,16 +59,14 @@ def test_ctrl_c_is_no_failure_of_a_logger():
 
 def test_samples_are_wanted_where_one_logger_wants_them():
     class Reader(Recorder):
-        wants_samples = True
-
         def sample(self, step, text):
             self.calls.append((step, text))
 
     reader, recorder = Reader(), Recorder()
-    assert not Loggers([]).wants_samples
-    assert not Loggers([recorder]).wants_samples
+    assert not Loggers([]).want_samples
+    assert not Loggers([recorder]).want_samples
     loggers = Loggers([recorder, reader])
-    assert loggers.wants_samples
+    assert loggers.want_samples
     loggers.sample(7, "the army")
     assert (reader.calls, recorder.calls) == ([(7, "the army")], [])
 
