@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,11 +20,13 @@ from torch import Tensor
 
 from gpt.config import Config, UserError, parse
 from gpt.data import tokenizer as tokenizers
-from gpt.data.tokenizer import FILE, Tokenizer, Unknown
+from gpt.data.tokenizer import FILE, Tokenizer
 from gpt.files import read_json, sync, workshop
 from gpt.model.gpt import GPT
 
 FORMAT: Literal[2] = 2
+SAVING, REMOVING = ".saving-", ".removing-"
+"""How the names begin of folders in which a checkpoint is made, or goes."""
 WAY_OUT = "remove this checkpoint, and the one before it is taken"
 WEIGHTS, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 CONFIG, STATE, CHECKSUMS = "config.json", "state.json", "checksums.json"
@@ -77,7 +79,7 @@ def write(
     """Write `parent/step_N`, N being the state's step, whole or not at all."""
     folder = parent / f"step_{state.step:08d}"
     parent.mkdir(exist_ok=True)
-    with workshop(parent, ".saving-") as place:
+    with workshop(parent, SAVING) as place:
         aside = place / folder.name
         aside.mkdir()
         for name, tensors in ((WEIGHTS, model.state_dict()), (OPTIMIZER, optimizer)):
@@ -134,7 +136,7 @@ def prune(checkpoints: list[Checkpoint], keep: int) -> list[Checkpoint]:
     for checkpoint in checkpoints:
         if checkpoint not in kept:
             # It loses its name before its first file: a kill leaves none that is half there.
-            with workshop(checkpoint.folder.parent, ".removing-") as place:
+            with workshop(checkpoint.folder.parent, REMOVING) as place, suppress(FileNotFoundError):  # by hand
                 checkpoint.folder.rename(place / checkpoint.folder.name)
     return [checkpoint for checkpoint in checkpoints if checkpoint in kept]
 
@@ -151,7 +153,9 @@ def verify(folder: Path, without: str | None = None) -> None:
     """
     sums = read_file(folder, CHECKSUMS)
     here = folder.resolve()
-    there = {path.name for path in folder.iterdir() if path.is_file() and path.resolve().parent == here} - {CHECKSUMS}
+    files = {path.name for path in folder.iterdir() if path.is_file() and path.resolve().parent == here}
+    # Hidden ones, such as .DS_Store, come from file managers; nobody here reads them.
+    there = {name for name in files if name in sums or not name.startswith(".")} - {CHECKSUMS}
     for name in sorted(({WEIGHTS, OPTIMIZER, CONFIG, STATE, FILE} | there | sums.keys()) - {without}):
         if name not in there or _sha256(folder / name) != sums.get(name):
             raise UserError(f"run: {folder / name} is missing or was changed since it was saved; {WAY_OUT}")
@@ -167,18 +171,14 @@ def read_file(folder: Path, name: str) -> dict[str, Any]:
         return read_json(folder / name)
 
 
-def load_tokenizer(folder: Path, unknown: Unknown | None = None) -> Tokenizer:
+def load_tokenizer(folder: Path) -> Tokenizer:
     """A checkpoint's tokenizer.
-
-    Args:
-        folder: the checkpoint's.
-        unknown: what becomes of a character that it does not know; None: as it was configured.
 
     Raises:
         UserError: it is missing, damaged or of a newer format.
     """
     with _damage_told():
-        return tokenizers.load(folder, unknown)
+        return tokenizers.load(folder)
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def _damage_told() -> Iterator[None]:
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(data, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _sha256(path: Path) -> str:

@@ -46,6 +46,12 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def is_full(error: Exception) -> bool:
+    """Whether an error tells of a disk without room; safetensors gives the number in words only."""
+    numbers = FULL if not isinstance(error, OSError) else ()
+    return getattr(error, "errno", None) in FULL or any(f"os error {number}" in str(error) for number in numbers)
+
+
 def sync(path: Path) -> None:
     """Have a file or folder on disk, not only in memory; Windows has no such call for folders."""
     if path.is_dir() and os.name == "nt":

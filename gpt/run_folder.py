@@ -9,22 +9,24 @@ sampling needs, and nothing in it is executed.
 import csv
 import io
 import os
+import shutil
 import weakref
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import yaml
+from safetensors import SafetensorError
 from torch import Tensor
 
 from gpt import checkpoint
-from gpt.checkpoint import Checkpoint, State
-from gpt.config import ROOT, UserError
+from gpt.checkpoint import REMOVING, SAVING, Checkpoint, State
+from gpt.config import ROOT, RunError, UserError
 from gpt.data.tokens import Prepared
-from gpt.files import hold, nearby, write_whole
+from gpt.files import hold, is_full, nearby, write_whole
 from gpt.model.gpt import GPT
 
 RUNS = ROOT / "runs"
@@ -79,6 +81,13 @@ class RunFolder:
             keep: how many of the newest checkpoints are kept, besides the best one.
         """
         self.settings, self._data, self._keep = dict(settings), data, keep
+        with self._room():
+            self._begin()
+
+    def _begin(self) -> None:
+        for aside in (self.folder / "checkpoints").glob(".*-*"):
+            if aside.name.startswith((SAVING, REMOVING)):
+                shutil.rmtree(aside, ignore_errors=True)
         write_whole(self.folder / CONFIG, yaml.safe_dump(self.settings, sort_keys=False, allow_unicode=True))
         table = io.StringIO()
         writer = csv.DictWriter(table, METRICS, lineterminator="\n")
@@ -88,7 +97,7 @@ class RunFolder:
 
     def log(self, metrics: Mapping[str, float]) -> None:
         """Append a row to metrics.csv; metrics that are not there stay empty."""
-        with (self.folder / "metrics.csv").open("a", encoding="utf-8", newline="") as file:
+        with self._room(), (self.folder / "metrics.csv").open("a", encoding="utf-8", newline="") as file:
             csv.DictWriter(file, METRICS, lineterminator="\n").writerow(metrics)
 
     def save(self, model: GPT, optimizer: Mapping[str, Tensor], state: Mapping[str, Any]) -> Checkpoint:
@@ -100,9 +109,22 @@ class RunFolder:
             state: the fields of `State` but `data`.
         """
         parent, whole = self.folder / "checkpoints", State(**state, data=self._data.fingerprint)
-        written = checkpoint.write(parent, model, optimizer, self.settings, self._data.tokenizer, whole)
+        with self._room():
+            written = checkpoint.write(parent, model, optimizer, self.settings, self._data.tokenizer, whole)
         self._checkpoints = checkpoint.prune([*self._checkpoints, written], self._keep)
         return written
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """Have a full disk told as what it is."""
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            if not is_full(error):
+                raise
+            kept = f"its last checkpoint is {self.last.folder.name}" if self.last else "it has no checkpoint yet"
+            way_on = f"make some, then go on with resume={nearby(self.folder)}: {kept}"
+            raise RunError(f"{self.folder}: no room is left on the disk; {way_on}") from None
 
     def _hold(self) -> None:
         try:
@@ -147,7 +169,7 @@ def read_metrics(folder: Path, until: int) -> list[dict[str, str]]:
     """
     path = folder / "metrics.csv"
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             table = csv.DictReader(file)
             if not {"step"} <= set(table.fieldnames or METRICS) <= set(METRICS):
                 raise UserError(f"{path}: these are no metrics of a run; move the file away")

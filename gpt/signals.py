@@ -6,6 +6,7 @@ remembered.
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from typing import Any
 
 NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
 """Windows has the first two."""
+
+TOGETHER = 1.0
+"""Seconds in which two signals are one wish."""
 
 
 class Interrupted(BaseException):
@@ -39,6 +43,8 @@ class Pending:
 
     number: int | None = None
     """Of the signal that came; None so far."""
+    since: float = 0.0
+    """When it came."""
 
 
 @contextmanager
@@ -54,13 +60,17 @@ def raised() -> Iterator[None]:
 
 @contextmanager
 def postponed() -> Iterator[Pending]:
-    """Within, a signal is remembered; a second one raises `Interrupted` at once, for whoever cannot wait."""
+    """Within, a signal is remembered; a second one raises `Interrupted` at once, for whoever cannot wait.
+
+    Not one that follows within `TOGETHER`, unless it is Ctrl-C again: systemd ends a session by two.
+    """
     pending = Pending()
 
     def remember(number: int, _: FrameType | None) -> None:
-        if pending.number is not None:
+        if pending.number is None:
+            pending.number, pending.since = number, time.monotonic()
+        elif number == signal.SIGINT or time.monotonic() - pending.since > TOGETHER:
             raise Interrupted(number)
-        pending.number = number
 
     with _handled(remember):
         yield pending

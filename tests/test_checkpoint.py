@@ -258,6 +258,17 @@ def test_the_optimizers_memory_comes_back_and_sampling_does_without(written):
         checkpoint.verify(written)
 
 
+def test_what_a_file_manager_leaves_is_no_matter(written):
+    (written / ".DS_Store").write_bytes(b"icons")
+    checkpoint.verify(written)
+
+
+def test_text_that_is_no_utf8_is_saved(write, state, tmp_path):
+    settings = {"path": "caf\udce9.txt"}  # a file's name in Latin-1, as Python reads it
+    checkpoint._write_json(tmp_path / "x.json", settings)
+    assert json.loads((tmp_path / "x.json").read_text()) == settings
+
+
 def test_a_file_that_was_added_is_noticed(written):
     (written / "extra").touch()
     with pytest.raises(UserError, match="extra is missing or was changed"):

@@ -1,16 +1,21 @@
 """The folder of a run that is trained: claimed once, held by one process, its metrics and checkpoints."""
 
 import csv
+import errno
 import os
+import shutil
 import subprocess
 import sys
 from datetime import datetime
 
 import pytest
 import yaml
+from safetensors import SafetensorError
 
-from gpt import run_folder
-from gpt.config import UserError
+from gpt import checkpoint, run_folder
+from gpt.config import RunError, UserError
+from gpt.model.config import GPTConfig
+from gpt.model.gpt import GPT
 from gpt.run_folder import METRICS, RunFolder, claim_folder, read_settings, run_folders
 
 
@@ -132,3 +137,37 @@ def test_a_root_that_cannot_be_made_ends(root):
     root.symlink_to("/nowhere/at/all")
     with pytest.raises(UserError, match="cannot be made"):
         claim_folder(None, "x")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), SafetensorError("I/O error (os error 28)")], ids=repr
+)
+def test_a_full_disk_is_told_as_what_it_is(make_run, state_of, tmp_path, monkeypatch, error):
+    opened = make_run(tmp_path / "run", steps=[(2, 1.0)])
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(checkpoint, "write", fail)
+    with pytest.raises(
+        RunError, match="no room is left on the disk; .*resume=.*run: its last checkpoint is step_00000002"
+    ):
+        opened.save(None, {}, state_of(3))
+    monkeypatch.setattr(checkpoint, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.EACCES, "denied")))
+    with pytest.raises(OSError, match="denied"):
+        opened.save(None, {}, state_of(3))
+
+
+def test_a_checkpoint_that_was_removed_by_hand_is_no_matter(make_run, state_of, tmp_path):
+    opened = make_run(tmp_path / "run", steps=[(1, None), (2, None)])
+    shutil.rmtree(opened.last.folder)
+    opened.save(GPT(GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)), {}, state_of(3))
+    assert [p.name for p in (opened.folder / "checkpoints").iterdir()] == ["step_00000003"]
+
+
+def test_what_was_being_saved_or_removed_by_a_killed_process_goes(make_run, bytes_data, tmp_path):
+    folder = make_run(tmp_path / "run", steps=[(1, None)]).folder
+    for name in (".saving-x1", ".removing-y2", ".mine"):
+        (folder / "checkpoints" / name / "step_00000007").mkdir(parents=True)
+    RunFolder(folder).start({}, bytes_data, keep=1)
+    assert {p.name for p in (folder / "checkpoints").iterdir()} == {"step_00000001", ".mine"}

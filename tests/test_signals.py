@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 
 import pytest
 
-from gpt.signals import Interrupted, postponed, raised
+from gpt.signals import TOGETHER, Interrupted, postponed, raised
 
 NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP]
 
@@ -25,20 +26,30 @@ def test_a_signal_is_raised(number):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_postponed_signal_waits_and_a_second_one_does_not(number):
-    seen = []
+@pytest.mark.parametrize("second, later", [(signal.SIGINT, 0.0), (signal.SIGTERM, TOGETHER + 0.1)])
+def test_a_postponed_signal_waits_and_a_second_one_does_not(number, second, later, monkeypatch):
+    seen, now = [], [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
     def twice():
         with raised(), postponed() as pending:
             seen.append(pending.number)
             signal.raise_signal(number)
             seen.append(pending.number)
-            signal.raise_signal(signal.SIGTERM)
+            now[0] += later
+            signal.raise_signal(second)
 
     with pytest.raises(Interrupted) as told:
         twice()
-    assert told.value.number == signal.SIGTERM
+    assert told.value.number == second
     assert seen == [None, number]
+
+
+def test_two_signals_at_once_are_one(monkeypatch):
+    with raised(), postponed() as pending:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+    assert pending.number == signal.SIGTERM
 
 
 def test_after_what_was_postponed_signals_are_raised_again():

@@ -4,6 +4,7 @@ Hydra's grammar refuses Japanese, quotes and commas, and makes a number of 2024;
 the text reaches neither: a placeholder goes through both, and the text takes its place in what they give.
 """
 
+import os
 import re
 from typing import Any
 from uuid import uuid4
@@ -17,6 +18,8 @@ NULL_KEYS = frozenset({
     "dataset.separator", "dataset.validation_path", "dataset.config", "dataset.validation_split", "dataset.revision",
     "resume", "init",
 })  # fmt: skip
+FOLDER_KEYS = frozenset({"run", "resume", "init", "to", "hydra.run.dir", "hydra.sweep.dir"})
+"""In these ~ is the user's home, where the shell has not seen to it."""
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\\": "\\"}
 
 
@@ -50,6 +53,8 @@ class Texts:
     def held(self, key: str, text: str) -> str:
         """The placeholder for what was typed after `key=`."""
         placeholder = f"text_{uuid4().hex}"
+        if key in FOLDER_KEYS:
+            text = os.path.expanduser(text)  # noqa: PTH111 - ~nobody stays as it is
         self.texts[placeholder] = unescaped(text) if key in ESCAPED_KEYS else text
         return placeholder
 

@@ -86,6 +86,9 @@ def _checked(script: Script[S], jobs: Sequence[Job]) -> tuple[dict[int, tuple[Jo
     for job in jobs:
         try:
             settings, _ = compose(script.config_name, job.argv, script.settings, script.config_dir)
+            resumed = getattr(settings, "resume", None)
+            if resumed and resumed in [getattr(earlier, "resume", None) for _, earlier in accepted.values()]:
+                raise UserError(f"resume: {resumed} goes on in another job of this sweep; a run goes on once")
             accepted[job.number] = job, settings
         except Exception as error:
             refused[job.number] = error

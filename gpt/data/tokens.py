@@ -21,7 +21,7 @@ from gpt.data.source.holdout import by_tail
 from gpt.data.token_file import LARGEST_GROUP, Counts, TokenFile
 from gpt.data.tokenizer import FILE as VOCABULARY
 from gpt.data.tokenizer import Tokenizer, TokenizerConfig, load
-from gpt.files import FULL, read_json, sync, workshop
+from gpt.files import is_full, read_json, sync, workshop
 
 SIDECAR = "prepared.json"
 
@@ -93,7 +93,7 @@ def prepare(
         try:
             make(dataset, tokenizer, found_by, whole, check)
         except OSError as error:
-            if error.errno not in FULL:
+            if not is_full(error):
                 raise
             raise RunError(f"{folder}: no room is left for the tokens; make some, or train on less text") from None
     prepared = open_prepared(whole, dataset.describe(), found_by)

@@ -4,6 +4,7 @@ A run goes on with the configuration that it began with. What is typed beside `r
 does not make it another run.
 """
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpt import checkpoint
-from gpt.checkpoint import State
+from gpt.checkpoint import Checkpoint, State
 from gpt.config import UserError, leaves, parse, shown
 from gpt.files import is_held, nearby
 from gpt.run import choose_checkpoint, latest
@@ -41,6 +42,8 @@ def completed(cls: type[Any], data: dict[str, Any], typed: Collection[str], run_
                 f"{other}: resume={resume} goes on in that run's own folder, with its weights; leave it out"
             )
         return resumed(cls, Path(resume), data, typed)
+    if resume and init == "latest":
+        raise UserError("init: with resume=auto, latest would soon be the run that is begun; name the run")
     if init:
         data = initialised(_named(init), data, typed)
     if resume:
@@ -102,10 +105,23 @@ def newest_unfinished(wanted: Any, folders: Collection[Path]) -> Path | None:
         with suppress(UserError, OSError):
             stored = _stored(type(wanted), folder)
             if _same_run(stored.model_dump(), wanted.model_dump()):
-                points = checkpoint.find(folder / "checkpoints")
+                points = _found(folder)
                 if not (points and _is_over(points[-1].state, stored, wanted)) and not is_held(folder):
                     return folder
     return None
+
+
+def _found(folder: Path) -> list[Checkpoint]:
+    """The checkpoints of a run that shall go on; hours of training are not passed over in silence.
+
+    Raises:
+        UserError: one cannot be read.
+    """
+    try:
+        return checkpoint.find(folder / "checkpoints")
+    except UserError as error:
+        warnings.warn(f"resume=auto passes over {nearby(folder)}: {str(error).removeprefix('run: ')}", stacklevel=2)
+        raise
 
 
 def _is_over(state: State, *several: Any) -> bool:

@@ -12,7 +12,7 @@ import torch
 from gpt import checkpoint
 from gpt.checkpoint import OPTIMIZER, Checkpoint, State
 from gpt.config import UserError
-from gpt.data.tokenizer import Tokenizer
+from gpt.data.tokenizer import Tokenizer, with_unknown
 from gpt.device import CompileMode, Precision, PrecisionName, choose_precision
 from gpt.files import nearby
 from gpt.model.gpt import GPT
@@ -146,8 +146,9 @@ def _fitting_tokenizer(folder: Path, settings: TrainSettings) -> Tokenizer | Non
     Raises:
         UserError: it does not fit the checkpoint's weights, or these do not fit the settings.
     """
-    tokenizer = checkpoint.load_tokenizer(folder, getattr(settings.tokenizer, "unknown", None))
+    tokenizer = checkpoint.load_tokenizer(folder)
     check_tokenizer(folder, tokenizer)
     with torch.device("meta"):
         check_shapes(folder, GPT(settings.model.for_vocabulary(tokenizer.vocab_size)))
-    return tokenizer if settings.init else None
+    unknown = getattr(settings.tokenizer, "unknown", None)
+    return (with_unknown(tokenizer, unknown) if unknown else tokenizer) if settings.init else None

@@ -115,16 +115,21 @@ class Trainer:
                 signal = signals.number  # read once more: evaluating takes time
                 if self.is_best(evaluation) or last or signal or is_due(step, self.rhythm.save_every):
                     self.save(step, evaluation)
-                if signal and not last:
-                    raise Interrupted(signal, self.way_on(step))
+                if signal:
+                    break
+        if signals.number:
+            raise Interrupted(signals.number, self.way_on())
         if evaluation and not math.isfinite(evaluation.loss):
             raise RunError(f"training: the last validation loss is {evaluation.loss}; lower optimizer.lr")
         return evaluation
 
-    def way_on(self, step: int) -> str:
+    def way_on(self) -> str:
         """What a person who interrupted is told."""
+        state = self.run.last.state if self.run.last else None
+        if state is None or self.horizon.is_over(state.step, state.elapsed):
+            return f"interrupted after the last step, and saved in {nearby(self.run.folder)}"
         again = shlex.join([nearby(ROOT / "train.py"), f"resume={nearby(self.run.folder)}"])
-        return f"interrupted after step {step + 1:,} and saved; to go on: python {again}"
+        return f"interrupted after step {state.step:,} and saved; to go on: python {again}"
 
     def set_learning_rate(self, progress: float) -> None:
         """Each group's peak times the schedule."""

@@ -62,3 +62,18 @@ def test_a_text_that_is_itself_a_placeholder_stays() -> None:
     second = texts.held("prompt", first)
     assert texts.restored(second) == first
     assert Texts().restored(first) == first
+
+
+@pytest.mark.parametrize(
+    "key, text, held",
+    [
+        ("resume", "~/a", "/home/me/a"),
+        ("hydra.run.dir", "~/a", "/home/me/a"),
+        ("prompt", "~/a", "~/a"),
+        ("run", "a~", "a~"),
+    ],
+)
+def test_the_home_folder_is_found_where_a_folder_is_named(monkeypatch, key, text, held) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    texts = Texts()
+    assert texts.restored(texts.held(key, text)) == held

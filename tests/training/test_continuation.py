@@ -139,6 +139,18 @@ def test_auto_takes_the_newest_unfinished_run_of_the_same_settings(store, root):
     os.close(descriptor)
 
 
+def test_a_damaged_run_of_the_same_settings_is_not_passed_over_in_silence(store):
+    folder = store()
+    (folder / "checkpoints" / "step_00000001" / "state.json").write_text("{")
+    with pytest.warns(UserWarning, match=r"resume=auto passes over .*run: .*state\.json: this is no JSON"):
+        assert newest_unfinished(parse(TrainSettings, composed(steps=10)), [folder]) is None
+
+
+def test_auto_and_latest_do_not_go_together(source):
+    with pytest.raises(UserError, match="init: with resume=auto, latest would soon be the run that is begun; name"):
+        completed(TrainSettings, composed(resume="auto", init="latest"), {"resume", "init"}, None)
+
+
 def test_a_run_that_has_done_more_than_is_wanted_is_no_unfinished_one(store):
     folder = store(steps=(7,))  # of 10
     assert newest_unfinished(parse(TrainSettings, composed(steps=8)), [folder]) == folder

@@ -238,12 +238,13 @@ def test_a_signal_in_an_evaluation_saves_after_it(build_trainer):
     assert trainer.run.last.state.step == 5
 
 
-def test_a_signal_in_the_last_update_does_not_end_it_early(build_trainer):
-    trainer, _ = build_trainer(steps=3)
+def test_a_signal_in_the_last_update_ends_the_program_after_it_is_saved(build_trainer):
+    trainer, _ = build_trainer(steps=1)
     update = trainer.update.gradients
     trainer.update.gradients = lambda *args: signal.raise_signal(signal.SIGTERM) or update(*args)
-    trainer.horizon.steps = 1
-    assert trainer.fit() is not None
+    with pytest.raises(Interrupted, match="interrupted after the last step, and saved in .*run"):
+        trainer.fit()
+    assert trainer.run.last.state.validation_loss is not None
 
 
 def test_what_an_update_draws_depends_on_seed_and_step_only():

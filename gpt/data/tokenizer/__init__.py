@@ -131,17 +131,13 @@ class Tokenizer:
         (folder / FILE).write_bytes(text.encode("utf-8"))
 
 
-def load(folder: Path, unknown: Unknown | None = None) -> Tokenizer:
+def load(folder: Path) -> Tokenizer:
     """The tokenizer saved in the folder.
 
     The file is data, whoever wrote it: its name picks one of the variants that there are, and no code is run.
 
-    Args:
-        folder: where it was saved.
-        unknown: what becomes of a character that it does not know; None: as it was configured.
-
     Raises:
-        UserError: no such file, or not one that `Tokenizer.save` writes, or it cannot do `unknown`.
+        UserError: no such file, or not one that `Tokenizer.save` writes.
     """
     path = folder / FILE
     content = read_json(path)
@@ -151,14 +147,29 @@ def load(folder: Path, unknown: Unknown | None = None) -> Tokenizer:
     if name not in variant_names(__name__):
         listed = ", ".join(variant_names(__name__))
         raise UserError(f"{path}: no tokenizer named {name!r:.40}; there are {listed}")
-    if unknown is not None and "unknown" in content:
-        content["unknown"] = unknown
     variant = variant_class(__name__, name)
     assert issubclass(variant, TokenizerConfig)
     try:
         return variant.restore(content)
     except ValueError as error:
         raise UserError(f"{path}: the tokenizer is damaged: {error}") from None
+
+
+def with_unknown(tokenizer: Tokenizer, unknown: Unknown) -> Tokenizer:
+    """The same tokenizer that does so with a character it does not know; one that knows all stays as it is.
+
+    Raises:
+        UserError: it cannot do that.
+    """
+    saved = tokenizer.saved()
+    if saved.get("unknown", unknown) == unknown:
+        return tokenizer
+    variant = variant_class(__name__, tokenizer.name)
+    assert issubclass(variant, TokenizerConfig)
+    try:
+        return variant.restore({**saved, "unknown": unknown})
+    except ValueError as error:
+        raise UserError(f"tokenizer.unknown: {error}; take another") from None
 
 
 def utf8(text: str) -> bytes:

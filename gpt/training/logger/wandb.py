@@ -99,7 +99,7 @@ class Wandb(Logger):
 
     def _remember(self) -> None:
         """What resuming needs and a server would have to be asked for."""
-        write_whole(self.state, json.dumps({"id": self.id, "samples": self.rows}, ensure_ascii=False))
+        write_whole(self.state, json.dumps({"id": self.id, "samples": self.rows}))
 
     def _open(self, info: RunInfo) -> "wandb.Run":
         import wandb

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gpt.config import Choice, UserError
-from gpt.data.tokenizer import load
+from gpt.data.tokenizer import load, with_unknown
 from gpt.data.tokenizer.char import Char
 
 
@@ -126,3 +126,12 @@ def test_a_piece_gives_an_array():
     assert ids.dtype == np.uint32
     assert ids.tolist() == [2, 0, 1]
     assert build(["abc"]).encode_piece("").tolist() == []
+
+
+def test_the_same_characters_with_another_way_for_unknown_ones():
+    kept = with_unknown(build(["ab"]), "skip")
+    assert kept.encode("axb") == [0, 1]
+    with pytest.raises(UserError, match=r"tokenizer\.unknown: unknown is replace, and U\+FFFD is not among"):
+        with_unknown(build(["ab"]), "replace")
+    known = build(["ab"])
+    assert with_unknown(known, "error") is known
