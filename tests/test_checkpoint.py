@@ -101,7 +101,7 @@ def test_a_loss_that_is_not_finite_is_no_state(state, loss):
         state(1, loss)
 
 
-@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod.", "_orig_mod.module."])
 def test_prefixes_of_compile_and_ddp_are_no_part_of_a_name(written, model, prefix):
     weights = load_file(written / checkpoint.WEIGHTS)
     save_file({prefix + k: v for k, v in weights.items()}, written / checkpoint.WEIGHTS)
@@ -141,6 +141,11 @@ def not_finite(folder):
     save_file(weights, folder / checkpoint.WEIGHTS)
 
 
+def whole_numbers(folder):
+    weights = {name: tensor.int() for name, tensor in load_file(folder / checkpoint.WEIGHTS).items()}
+    save_file(weights, folder / checkpoint.WEIGHTS)
+
+
 def wrong_shape(folder):
     weights = load_file(folder / checkpoint.WEIGHTS)
     weights["embedding.weight"] = torch.zeros(257, 9)
@@ -159,6 +164,7 @@ def wrong_shape(folder):
         (wrong_shape, "names and shapes"),
         (change_json(checkpoint.STATE, format=3), "format 3, this version reads 2; update gpt"),
         (change_json(checkpoint.STATE, format=1), "format 1, this version reads 2; train it anew"),
+        (change_json(checkpoint.STATE, format="x"), "format 'x', this version reads 2; update gpt"),
         (truncate(checkpoint.OPTIMIZER), "optimizer.safetensors"),
         (lambda folder: (folder / checkpoint.OPTIMIZER).unlink(), "optimizer.safetensors"),
         (change_json(checkpoint.STATE, step="3; import os"), "state.json: (step|validation_loss): expected a valid"),
@@ -175,6 +181,7 @@ def wrong_shape(folder):
         (lambda folder: (folder / checkpoint.CONFIG).write_text("[" * 100_000), "config.json: this is no JSON"),
         (lambda folder: (folder / checkpoint.FILE).unlink(), "vocabulary.json is missing or was changed"),
         (not_finite, "not all finite numbers"),
+        (whole_numbers, "not all finite numbers"),
         (change_json(checkpoint.CONFIG, model__attention={"name": "os"}), r"model\.attention: .*'os'"),
         (change_json(checkpoint.CONFIG, model__attention={"name": "../run"}), r"model\.attention"),
         (change_json(checkpoint.CONFIG, model___target_="os.system"), "_target_"),
@@ -204,6 +211,14 @@ def test_a_way_out_is_not_followed_even_where_its_checksum_is_right(written):
     sums = json.loads((written / checkpoint.CHECKSUMS).read_text())
     (written / checkpoint.CHECKSUMS).write_text(json.dumps({**sums, "../outside": checkpoint._sha256(outside)}))
     with pytest.raises(UserError, match="missing or was changed"):
+        checkpoint.verify(written)
+
+
+def test_a_link_that_leads_out_is_no_file_of_the_checkpoint(written):
+    outside = written.parent / "outside"
+    (written / checkpoint.WEIGHTS).rename(outside)
+    (written / checkpoint.WEIGHTS).symlink_to(outside)
+    with pytest.raises(UserError, match=r"model\.safetensors is missing or was changed"):
         checkpoint.verify(written)
 
 
@@ -267,6 +282,27 @@ def test_text_that_is_no_utf8_is_saved(write, state, tmp_path):
     settings = {"path": "caf\udce9.txt"}  # a file's name in Latin-1, as Python reads it
     checkpoint._write_json(tmp_path / "x.json", settings)
     assert json.loads((tmp_path / "x.json").read_text()) == settings
+
+
+def test_the_oldest_is_the_one_of_fewest_updates(tmp_path, write, state):
+    """Also after 99,999,999 of them, where the names no longer sort as the numbers do."""
+    for step in (10**8, 99_999_999):
+        write(state(step))
+    assert [c.folder.name for c in checkpoint.find(tmp_path)] == ["step_99999999", "step_100000000"]
+
+
+def test_a_file_in_the_place_of_the_checkpoints_is_told(tmp_path):
+    (tmp_path / "checkpoints").touch()
+    with pytest.raises(UserError, match="checkpoints is no folder; name another run"):
+        checkpoint.find(tmp_path / "checkpoints")
+    assert checkpoint.find(tmp_path / "none") == []
+
+
+def test_a_tensor_in_another_order_of_memory_is_saved_as_it_reads(tmp_path, model, state):
+    memory = {"state.x": torch.arange(6.0).view(2, 3).T}
+    tokenizer = ByteConfig().build(lambda: iter(()))
+    folder = checkpoint.write(tmp_path, model, memory, {}, tokenizer, state(1)).folder
+    assert load_optimizer(folder)["state.x"].tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
 
 
 def test_a_file_that_was_added_is_noticed(written):

@@ -192,6 +192,7 @@ def test_tf32_is_on_for_cuda(process_settings, monkeypatch, machine):
     prepare_device(choose_device("cuda"))
     assert torch.get_float32_matmul_precision() == "high"
     assert [device.index for device in chosen] == [0]
+    assert not torch.are_deterministic_algorithms_enabled(), "slower there, and of no use: other sums differ anyway"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a cuda device")
@@ -214,6 +215,20 @@ def test_autocast_computes_in_the_precision(name, dtype):
     precision = choose_precision(name, torch.device("cpu"))
     with precision.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
+
+
+@pytest.mark.parametrize("name, scaled", [("fp32", False), ("bf16", False), ("fp16", True)])
+def test_losses_are_scaled_in_fp16_alone(name, scaled):
+    assert Precision(name, "as set", torch.device("cpu")).scaler().is_enabled() == scaled
+
+
+def test_what_was_compiled_before_does_not_count(monkeypatch):
+    """Of one function PyTorch compiles eight shapes and no more."""
+    done = []
+    monkeypatch.setattr(torch.compiler, "reset", lambda: done.append("reset"))
+    monkeypatch.setattr(torch, "compile", lambda model: done.append("compile") or model)
+    compile_forward(torch.nn.Linear(1, 1), "on", 0.0, lambda forward: 1.0, random=False)
+    assert done == ["reset", "compile"]
 
 
 def test_compile_off_gives_the_model_itself():

@@ -7,7 +7,7 @@ import pytest
 
 from gpt import files
 from gpt.config import UserError
-from gpt.files import AT_WORK, read_json, workshop
+from gpt.files import AT_WORK, hold, read_json, workshop, write_whole
 
 HOLD = """
 import sys, time
@@ -61,3 +61,29 @@ def test_json_of_no_sensible_size_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "LARGEST_JSON", 7)
     with pytest.raises(UserError, match="a JSON file is expected there"):
         read_json(path)
+
+
+def test_a_file_is_the_old_one_or_the_new_one_whole(tmp_path, monkeypatch):
+    path, other_name = tmp_path / "a.csv", tmp_path / "other"
+    write_whole(path, "old")
+    other_name.hardlink_to(path)
+    synced = []
+    monkeypatch.setattr(files, "sync", lambda aside: synced.append((aside.read_bytes(), path.read_bytes())))
+    write_whole(path, "私\r\n")
+    assert synced == [("私\r\n".encode(), b"old")], "the new one is on disk before it has the name"
+    assert path.read_bytes() == "私\r\n".encode()
+    assert other_name.read_bytes() == b"old", "another file took its place"
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "half \ud800")
+    assert path.read_bytes() == "私\r\n".encode()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs file locks of Unix")
+def test_a_folder_is_held_by_one(tmp_path):
+    descriptor = hold(tmp_path)
+    with pytest.raises(BlockingIOError):
+        hold(tmp_path)
+    os.close(descriptor)
+    os.close(hold(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        hold(tmp_path / "none")

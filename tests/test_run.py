@@ -98,3 +98,10 @@ def test_on_a_cpu_large_models_write_in_bf16_and_small_ones_in_fp32(tmp_path, ma
     monkeypatch.setattr(runs, "LARGE", large)
     assert load(tmp_path / "run", "cpu").model.embedding.weight.dtype == dtype
     assert load(tmp_path / "run", "cpu", "fp32").model.embedding.weight.dtype == torch.float32
+
+
+def test_more_rows_than_tokens_are_no_fault(tmp_path, make_run):
+    """A vocabulary may be rounded up, as to a multiple of 64."""
+    make_run(tmp_path / "run", config=CONFIG.model_copy(update={"vocab_size": 320}))
+    opened = load(tmp_path / "run")
+    assert (opened.tokenizer.vocab_size, len(opened.model.embedding.weight)) == (257, 320)

@@ -83,6 +83,7 @@ def test_what_came_after_the_last_checkpoint_is_forgotten(make_run, bytes_data, 
     for step in (1, 2, 3):
         RunFolder(folder).log({"step": step, "loss": 0.5})
     with (folder / "metrics.csv").open("a") as file:
+        file.write("x,1,,,,,,,,\n2,1,,,,,,,,,9\n")  # rows that somebody else wrote: no step, a column more
         file.write("2,1")  # a row that was being written
     opened = RunFolder(folder)
     assert opened.last.state.step == 2
@@ -102,6 +103,26 @@ def test_a_link_out_of_the_folder_is_refused(make_run, tmp_path, name):
     (folder / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match=f"run/{name}: this is a link out of the run's folder"):
         RunFolder(folder)
+
+
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"loss,lr\n1,2\n", b"step,loss,mine\n1,2,3\n", b"step\xff\n1\n"])
+def test_metrics_that_are_none_of_a_run_are_told_at_once_and_stay(make_run, tmp_path, content):
+    folder = make_run(tmp_path / "run").folder
+    (folder / "metrics.csv").write_bytes(content)
+    with pytest.raises(UserError, match=r"metrics\.csv: .*move"):
+        RunFolder(folder)
+    assert (folder / "metrics.csv").read_bytes() == content
+
+
+def test_so_many_of_the_last_are_kept(tmp_path, make_run, bytes_data, state_of):
+    opened = make_run(tmp_path / "run", steps=[])
+    opened.start({}, bytes_data, keep=2)
+    model = GPT(GPTConfig(vocab_size=257, context=8, n_layer=1, n_head=2, d_model=8))
+    for step, loss in [(1, 2.0), (2, 2.5), (3, None), (4, None)]:
+        opened.save(model, {}, state_of(step, loss))
+    kept = sorted(path.name for path in (opened.folder / "checkpoints").iterdir())
+    assert kept == ["step_00000001", "step_00000003", "step_00000004"]
+    assert opened.last.state.data == "f00d"
 
 
 def test_the_runs_are_listed_newest_first_jobs_of_sweeps_too(root, make_run):
@@ -131,6 +152,15 @@ def test_a_config_that_is_none_is_refused(tmp_path, monkeypatch, content, tells)
     with pytest.raises(UserError, match=tells):
         read_settings(tmp_path)
     assert not (tmp_path / "harm").exists()
+
+
+def test_a_config_of_the_largest_size_is_read(tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text("a: 1\n")
+    monkeypatch.setattr(run_folder, "LARGEST_CONFIG", 5)
+    assert read_settings(tmp_path) == {"a": 1}
+    monkeypatch.setattr(run_folder, "LARGEST_CONFIG", 4)
+    with pytest.raises(UserError, match="too large"):
+        read_settings(tmp_path)
 
 
 def test_a_root_that_cannot_be_made_ends(root):

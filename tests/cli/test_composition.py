@@ -1,5 +1,6 @@
 """Free text is literal, hydra composes, the typed settings check; a mistake is one line."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpt.cli import compose
+from gpt.cli.composition import Line, groups_in, is_hydras
 from gpt.config import UserError
 
 HARD = [
@@ -43,7 +45,8 @@ HARD = [
 def test_free_text_is_literal(script, prefix: str, text: str):
     argv = [f"{prefix}{key}={text}" for key in ("prompt", "name", "run", "dataset.path")]
     done = script.composed(*argv)
-    assert [done.prompt, done.name, done.run, done.dataset.path] == [text] * 4
+    assert [done.prompt, done.name, done.dataset.path] == [text] * 3
+    assert done.run == os.path.expanduser(text)  # noqa: PTH111 - it is a folder
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -243,3 +246,15 @@ def test_texts_are_whole_when_settings_are_completed(script):
             return data | {"prompt": data["name"] * 2}
 
     assert compose("run", ["name=${a}, "], Stored, script.configs)[0].prompt == "${a}, ${a}, "
+
+
+def test_a_choice_for_another_place_is_typed_too(script):
+    line = Line(["+optimizer@model=sgd", "experiment@model=fast"], groups_in(script.configs))
+    assert line.typed(script.settings, script.configs) == {"optimizer", "steps"}
+
+
+@pytest.mark.parametrize(
+    "key, hydras", [("hydra", True), ("hydra.job.name", True), ("hydra/launcher", True), ("hydration.rate", False)]
+)
+def test_which_settings_are_hydras_own(key: str, hydras: bool):
+    assert is_hydras(key) == hydras

@@ -27,6 +27,10 @@ AGAIN = "; run again with debug=true for the traceback"
             OSError(errno.ENOSPC, "No space left", "a"),
             (1, f"unexpected OSError: [Errno 28] No space left: 'a'{AGAIN}"),
         ),
+        (
+            PermissionError(errno.EACCES, "Permission denied"),
+            (1, f"unexpected PermissionError: [Errno 13] Permission denied{AGAIN}"),
+        ),
         (SystemExit(3), (1, f"unexpected SystemExit: 3{AGAIN}")),
         (ValueError("two\nlines"), (1, f"unexpected ValueError: two lines{AGAIN}")),
     ],

@@ -46,7 +46,9 @@ def test_what_hydras_grammar_sweeps(argument: str, values: list[str]):
     assert argvs(argument) == [[value] for value in values]
 
 
-@pytest.mark.parametrize("argument", ["prompt=a, b,c", "name=range(1,3)", "dataset.path=x,y", "hydra.sweep.dir=a,b"])
+@pytest.mark.parametrize(
+    "argument", ["prompt=a, b,c", "name=range(1,3)", "dataset.path=x,y", "hydra.sweep.dir=a,b", "hydra.x=1,2", "~n=1,2"]
+)
 def test_free_text_never_sweeps(argument: str):
     assert argvs(argument) == [[argument]]
 

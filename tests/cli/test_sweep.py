@@ -1,17 +1,21 @@
 """Sweeps: each job checked before any runs, its own folder, one table; a failed job does not end the others."""
 
 import csv
+import gc
 import os
 import re
 import signal
 import sys
 import time
 import warnings
+import weakref
 from pathlib import Path
 
 import pytest
 import yaml
 
+from gpt.cli.table import Report
+from gpt.cli.work import Work
 from gpt.config import UserError
 
 
@@ -124,7 +128,25 @@ def test_where_nothing_can_run_it_is_one_line_and_nothing_is_left(end, tmp_path,
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {told}")
     assert err.count("\n") == 1
+    assert ("none of the other jobs" in err) == ("none of the other jobs" in told), "where all have the same mistake"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_folders_the_later_one_counts(end, tmp_path):
+    end("-m", "steps=1,2", "hydra.sweep.dir=one", "hydra.sweep.dir=other", claim=claim)
+    assert files(tmp_path) == {"other/sweep.csv"}
+
+
+def test_a_launcher_that_fails_is_told_and_so_is_each_job(end, tmp_path, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("no queue")
+
+    monkeypatch.setattr(sys.modules["gpt.cli.sweep"], "_launched", fails)  # the name is also a function's
+    code, _, err = end("-m", "steps=1,2,x", claim=claim)
+    line = "unexpected RuntimeError: no queue; run again with debug=true for the traceback"
+    refused = "steps: expected a valid integer, got 'x'"
+    assert (code, err) == (1, f"error: job 3: {refused}\nerror: {line}\n")
+    assert [r["status"] for r in rows(tmp_path / "runs/gpt")] == [f"failed: {line}"] * 2 + [f"failed: {refused}"]
 
 
 def test_without_a_folder_to_claim_nothing_is_left(end, tmp_path):
@@ -165,6 +187,42 @@ def test_a_job_leaves_no_state_to_the_next(end, tmp_path):
     assert [argv[1:] for *_, argv in seen] == [["steps=1"], ["steps=2"], ["steps=3"]]
     assert all(form is not None for _, form, _ in seen)
     assert (Path.cwd(), sys.argv[1:], warnings.formatwarning) == (tmp_path, ["-m", "steps=1,2,3"], before)
+
+
+def test_how_long_the_rest_takes_is_judged_by_what_is_done(tmp_path):
+    work = Work(None, dict.fromkeys(range(1, 7)), tmp_path, {2: Report("failed: at once", {}, 1.0)})
+    assert work._left() == ""
+    work.reports |= {1: Report("done", {}, 10.0), 3: Report("done", {}, 20.0)}
+    assert work._left() == ", about 0:00:45 left", "three more, of 15 s each"
+
+
+def test_what_a_failed_job_held_is_let_go_of_before_the_next(end):
+    class Model:
+        def __init__(self):
+            self.itself = self
+
+    def task(settings, run_dir):
+        left.append(last[-1]() if last else None)
+        last.append(weakref.ref(Model()))
+        raise ValueError
+
+    last, left = [], []
+    gc.disable()
+    try:
+        end("-m", "steps=1,2", task=task, claim=claim)
+    finally:
+        gc.enable()
+    assert left == [None, None]
+
+
+def test_a_job_whose_output_nobody_reads_says_so(end, tmp_path, monkeypatch):
+    monkeypatch.setattr("gpt.cli.ending._reader_is_gone", lambda: True)
+
+    def task(settings, run_dir):
+        raise BrokenPipeError
+
+    assert end("-m", "steps=1", task=task, claim=claim).code == 1
+    assert [row["status"] for row in rows(tmp_path / "runs/gpt")] == ["failed: nobody reads its output"]
 
 
 def test_hydra_writes_nothing_of_its_own(script, tmp_path):

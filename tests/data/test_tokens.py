@@ -186,6 +186,36 @@ def test_another_text_split_or_setting_is_prepared_anew(texts, tmp_path):
     assert all(re.fullmatch(r"texts-(bpe|byte)-[0-9a-f]{16}", path.parent.name) for path in paths)
 
 
+def test_a_tokenizer_that_is_there_is_taken_as_it_is(texts, tmp_path):
+    ab, zq = (prepare(texts([word * 4], []), BPE_300, tmp_path / word).tokenizer for word in ("ab", "zq"))
+    dataset = texts(["zq"], ["ab"])
+    prepared = prepare(dataset, ab, tmp_path)
+    assert prepared.tokenizer.saved() == ab.saved()
+    assert prepared.train.tokens.tolist() == [*ab.encode("zq"), ab.end_of_text]
+    assert prepared.validation.tokens.tolist() == [*ab.encode("ab"), ab.end_of_text]
+    assert len(ab.encode("ab")) == 1 < len(ab.encode("zq"))
+    others = [prepare(dataset, tokenizer, tmp_path) for tokenizer in (zq, BPE_300)]
+    assert len({p.train.path for p in (prepared, *others)}) == len({p.fingerprint for p in (prepared, *others)}) == 3
+    assert others[0].train.tokens.tolist() == [*zq.encode("zq"), zq.end_of_text]
+    assert prepare(dataset, ab, tmp_path).train.path == prepared.train.path, "found again"
+
+
+@pytest.mark.parametrize("prepared_before", [False, True])
+def test_what_is_not_recognised_is_refused_before_anything_is_made(prepared_before, texts, tmp_path):
+    def recognise(fingerprint):
+        seen.append(fingerprint)
+        raise UserError("another text")
+
+    dataset, seen = texts(["ab"], ["z"]), []
+    expected = prepare(dataset, BYTE, tmp_path / ("data" if prepared_before else "elsewhere")).fingerprint
+    with pytest.raises(UserError, match="another text"):
+        prepare(dataset, BYTE, tmp_path / "data", recognise=recognise)
+    assert seen == [expected]
+    assert (tmp_path / "data").exists() == prepared_before
+    prepared = prepare(dataset, BYTE, tmp_path / "data", recognise=seen.append)
+    assert seen == [expected, prepared.fingerprint]
+
+
 def test_what_another_version_prepared_is_not_taken(texts, tmp_path, monkeypatch):
     dataset = texts(["ab"], ["z"])
     before = prepare(dataset, BYTE, tmp_path).train.path

@@ -8,9 +8,11 @@ import pytest
 
 from gpt.config import UserError, parse
 from gpt.files import hold
+from gpt.model.config import GPTConfig
 from gpt.training.continuation import completed, newest_unfinished, overlaid
 from gpt.training.settings import TrainSettings
 
+BYTES = GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)
 CHOICES = {
     "dataset": {"name": "builtin"},
     "tokenizer": {"name": "byte"},
@@ -78,6 +80,11 @@ def test_what_may_differ_is_taken_and_what_is_the_same_may_be_typed(store, typed
         ({"model": {"n_layer": 9}}, "model.n_layer", r"model\.n_layer is 4 in .*, and 9 here"),
         ({"optimizer": {"name": "adamw", "lr": 0.5}}, "optimizer.lr", r"optimizer\.lr is 0.002"),
         ({"schedule": {"name": "cosine"}}, "schedule", r"schedule\.name is 'linear' in .*, and 'cosine' here"),
+        ({"optimizer": {"name": "muon"}}, "optimizer", r"optimizer\.name is 'adamw' in .*, and 'muon' here"),
+        ({"precision": "bf16"}, "precision", "precision is 'auto' in .*, and 'bf16' here"),
+        ({"compile": "off"}, "compile", "compile is 'auto' in .*, and 'off' here"),
+        ({"eval_tokens": 99}, "eval_tokens", "eval_tokens is null in .*, and 99 here"),
+        ({"dataset": {"name": "builtin", "years": [1800, 1810]}}, "dataset.years", r"dataset\.years"),
         ({"tokenizer": {"name": "char"}}, "tokenizer", r"tokenizer"),
         ({"name": "other"}, "name", "name is 'gpt'"),
     ],
@@ -104,6 +111,27 @@ def test_steps_take_the_place_of_a_budget(store):
     typed = {**composed(resume=str(folder)), "steps": 30}
     merged = completed(TrainSettings, typed, {"resume", "steps"}, None)
     assert (merged["steps"], merged["budget"]) == (30, None)
+    typed = {**composed(resume=str(folder)), "steps": 30, "budget": "9min"}
+    assert completed(TrainSettings, typed, {"resume", "steps", "budget"}, None)["budget"] == "9min", "given as well"
+
+
+def test_the_traceback_is_shown_where_this_command_asks_for_it(store):
+    folder = store(debug=True)
+    assert completed(TrainSettings, composed(resume=str(folder)), {"resume"}, None)["debug"] is False
+
+
+@pytest.mark.parametrize("setting", ["resume", "init"])
+def test_a_run_is_named_wherever_one_stands(source, store, root, monkeypatch, setting):
+    store()
+    monkeypatch.chdir(root)
+    name = "run" if setting == "resume" else "source"
+    assert completed(TrainSettings, composed(**{setting: name}), {setting}, None)[setting] == str(root / name)
+
+
+@pytest.mark.parametrize("setting", ["resume", "init"])
+def test_an_empty_name_is_told(setting):
+    with pytest.raises(UserError, match=f"{setting}: expected the folder of a run, got nothing; name one"):
+        completed(TrainSettings, composed(**{setting: ""}), {setting}, None)
 
 
 @pytest.mark.parametrize("other", ["init", "hydra.run.dir"])
@@ -161,6 +189,9 @@ def test_a_finished_run_is_no_unfinished_one(store):
     folder = store(steps=(10,))
     assert newest_unfinished(parse(TrainSettings, composed(steps=10)), [folder]) is None
     assert newest_unfinished(parse(TrainSettings, composed(steps=10)), [folder.parent]) is None
+    assert newest_unfinished(parse(TrainSettings, composed(steps=20)), [folder]) is None, "at its own end, not this one"
+    both = store("both", steps=(3, 10))
+    assert newest_unfinished(parse(TrainSettings, composed(steps=10)), [both]) is None, "the last checkpoint counts"
 
 
 @pytest.fixture
@@ -184,6 +215,26 @@ def test_another_runs_model_and_tokenizer_are_begun_with(source):
     data["model"]["dropout"] = 0.5
     assert completed(TrainSettings, data, {"init", "model.dropout"}, None)["model"]["dropout"] == 0.5
     assert merged["model"]["dropout"] == 0.25
+
+
+def test_auto_takes_a_run_that_began_with_the_same_weights(source, store, root, make_run):
+    def auto(**more):
+        return completed(TrainSettings, composed(resume="auto", steps=10, **more), {"resume", *more}, None)
+
+    model = {**composed()["model"], **BYTES.model_dump(), "dropout": 0.25}
+    store("from_nothing", model=model)
+    assert auto(init=str(source))["resume"] is None
+    assert auto(init=str(source))["model"]["d_model"] == 8, "a new run, with the weights of the source"
+    begun = store("from_source", model=model, init=str(source))
+    assert auto(init=str(source))["resume"] == str(begun)
+
+
+def test_what_becomes_of_unknown_characters_may_differ(make_run, root):
+    settings = {"model": BYTES.model_dump(), "tokenizer": {"name": "char", "unknown": "error"}}
+    folder = make_run(root / "chars", settings=settings).folder
+    data = composed(init=str(folder), tokenizer={"name": "char", "unknown": "skip"})
+    merged = completed(TrainSettings, data, {"init", "tokenizer.unknown"}, None)
+    assert merged["tokenizer"] == {"name": "char", "unknown": "skip"}
 
 
 def test_latest_is_a_run_to_begin_with(source):

@@ -113,3 +113,27 @@ def test_an_overflow_is_skipped_and_halves_the_scale():
     assert p.tolist() == [0, 0]
     assert guard.check() == 1
     assert scaler.get_scale() == 512
+
+
+def test_a_guard_goes_on_from_its_state():
+    p = nn.Parameter(torch.zeros(2))
+    guard, scaler = scaled_guard(p)
+    for bad in (True, False, True, True):
+        p.grad = torch.tensor([math.inf if bad else 1.0, 1.0])
+        scaler.scale(torch.tensor(1.0))
+        guard.step(torch.tensor(1.0))
+    state = guard.state()
+    assert (state["skipped"], state["skipped_in_a_row"]) == (3, 2)
+    assert state["scaler"]["scale"] == 1024 / 2 * 2 / 2 / 2
+    other, _ = scaled_guard(nn.Parameter(torch.zeros(2)))
+    other.restore(**state)
+    assert other.state() == state
+
+
+def test_of_a_scaler_nothing_goes_over_to_another_precision():
+    scaled, scaler = scaled_guard(nn.Parameter(torch.zeros(2)))
+    plain = guard_over(parameter())
+    scaled.restore(**plain.state())
+    assert scaler.get_scale() == 1024, "left in bf16, and resumed in fp16"
+    plain.restore(**scaled.state())
+    assert plain.state() == {"skipped": 0, "skipped_in_a_row": 0, "scaler": {}}, "and the other way round"

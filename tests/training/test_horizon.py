@@ -82,6 +82,13 @@ def test_a_resumed_training_goes_on_where_it_was_left():
     assert horizon.seconds_left(2.0) == 4.0
 
 
+def test_nothing_is_left_of_a_budget_that_is_over():
+    horizon = Horizon(5, budget=60.0)
+    horizon.start(done=3, elapsed=61.0)
+    assert horizon.seconds_left(1.0) == 0.0
+    assert Horizon(5).is_over(done=6, elapsed=0.0), "resumed with fewer steps than there were"
+
+
 def test_a_resumed_budget_has_only_what_is_left_of_it():
     horizon = Horizon(5, budget=60.0)
     horizon.start(done=3, elapsed=45.0)

@@ -1,13 +1,20 @@
 """What a training begins from is found, verified and restored; what `auto` decided before stays."""
 
+import hashlib
+import json
+
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
-from gpt.checkpoint import OPTIMIZER, State
+from gpt import checkpoint
+from gpt.checkpoint import CHECKSUMS, OPTIMIZER, State
 from gpt.config import UserError, parse
+from gpt.data.tokenizer.char import CharConfig
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
+from gpt.run_folder import RunFolder
+from gpt.training.optimizer import memory
 from gpt.training.origin import Origin, find_origin
 from gpt.training.settings import TrainSettings
 
@@ -82,6 +89,74 @@ def test_damage_is_told_before_anything_is_begun(make_run, root, name):
     file.write_bytes(file.read_bytes() + b" ")
     with pytest.raises(UserError, match=f"resume: .*{name} is missing or was changed.*; remove this checkpoint"):
         find_origin(settings(resume=str(folder)), None)
+
+
+def test_damage_is_told_before_a_new_run_is_begun_from_it(make_run, root):
+    folder = make_run(root / "run", steps=[(4, 2.0)]).folder
+    (folder / "checkpoints" / "step_00000004" / "extra").touch()
+    with pytest.raises(UserError, match="init: .*extra is missing or was changed"):
+        find_origin(settings(init=str(folder)), None)
+
+
+def test_an_optimizers_file_that_cannot_be_read_is_told_before_anything_is_begun(make_run, root):
+    """Its checksum may be right."""
+    folder = make_run(root / "run", steps=[(4, 2.0)]).last.folder
+    (folder / OPTIMIZER).write_bytes(b"no tensors")
+    sums = json.loads((folder / CHECKSUMS).read_text())
+    sums[OPTIMIZER] = hashlib.sha256(b"no tensors").hexdigest()
+    (folder / CHECKSUMS).write_text(json.dumps(sums))
+    with pytest.raises(UserError, match=rf"resume: .*{OPTIMIZER} cannot be read"):
+        find_origin(settings(resume=str(root / "run")), None)
+
+
+def test_a_tokenizer_that_does_not_fit_is_refused(make_run, root):
+    folder = make_run(root / "run", config=BYTES.model_copy(update={"vocab_size": 100})).folder
+    with pytest.raises(UserError, match="init: .*has 257 tokens, the weights have 100"):
+        find_origin(settings(init=str(folder)), None)
+
+
+def test_what_becomes_of_unknown_characters_is_as_it_is_set_now(root, bytes_data, state_of):
+    bytes_data.tokenizer = CharConfig().build(lambda _: iter([["ab"]]))
+    (root / "run").mkdir(parents=True)
+    run = RunFolder(root / "run")
+    config = BYTES.model_copy(update={"vocab_size": bytes_data.tokenizer.vocab_size})
+    run.start({"model": config.model_dump()}, bytes_data, keep=1)
+    run.save(GPT(config), {}, state_of(1))
+    for unknown, ids in (("skip", [0, 1]), ("error", None)):
+        chosen = {"name": "char", "unknown": unknown}
+        origin = find_origin(settings(init=str(run.folder), tokenizer=chosen, model=config.model_dump()), None)
+        if ids:
+            assert origin.tokenizer.encode("a?b") == ids
+        else:
+            with pytest.raises(UserError, match="unknown=skip"):
+                origin.tokenizer.encode("a?b")
+
+
+@pytest.mark.parametrize("resumed, setting", [(True, "resume"), (False, "init")])
+def test_weights_that_are_not_finite_are_told_with_the_setting_that_they_come_from(make_run, root, resumed, setting):
+    last = make_run(root / "run", steps=[(4, 2.0)]).last
+    model = GPT(BYTES)
+    model.embedding.weight.data[5, 1] = torch.inf
+    save_file(model.state_dict(), last.folder / "model.safetensors")
+    with pytest.raises(UserError, match=f"^{setting}: the weights in .* are not all finite numbers; remove this"):
+        Origin(state=last.state if resumed else None, weights=last.folder).load(GPT(BYTES))
+
+
+def test_a_guard_goes_on_from_its_counts_and_its_scale(build_update, root, bytes_data, state_of):
+    scaler = torch.amp.GradScaler("cpu", init_scale=512.0)
+    update, counted = build_update(), {"skipped": 5, "skipped_in_a_row": 2, "scaler": scaler.state_dict()}
+    (root / "run").mkdir(parents=True)
+    run = RunFolder(root / "run")
+    run.start({"model": {}}, bytes_data, keep=1)
+    last = run.save(update.model, memory(update.model, update.guard.optimizer), state_of(9, **counted))
+    resumed = build_update()
+    resumed.guard.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    Origin(state=checkpoint.read(last.folder).state, weights=last.folder).restore(resumed)
+    assert resumed.guard.state() == counted
+    tokens = torch.arange(8)[None]
+    resumed([(tokens, tokens)])
+    assert resumed.guard.check() == 5, "the update was made"
+    assert resumed.guard.scaler.get_scale() == 512
 
 
 def test_to_begin_from_another_run_its_optimizer_is_not_needed(make_run, root):

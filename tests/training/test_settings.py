@@ -1,6 +1,7 @@
 import pytest
 
 from gpt.config import UserError, parse
+from gpt.data.tokenizer.char import CharConfig
 from gpt.model.config import GPTConfig
 from gpt.training.settings import TrainSettings
 
@@ -64,6 +65,14 @@ def test_data_are_prepared_and_evaluations_can_be_capped(tmp_path):
     assert len(data.validation) == 51
     assert "evaluations" not in data.description
     assert len(list((tmp_path / "data").iterdir())) == 1
+
+
+def test_a_tokenizer_and_a_fingerprint_reach_the_preparation(tmp_path):
+    given, seen = folder_of(tmp_path, "a" * 100, "b" * 50), []
+    tokenizer = CharConfig().build(lambda _: iter([["abc"]]))
+    data = settings(**given).prepare_data(tmp_path / "data", tokenizer, seen.append)
+    assert (data.tokenizer.name, data.tokenizer.vocab_size) == ("char", tokenizer.vocab_size)
+    assert seen == [data.fingerprint]
 
 
 @pytest.mark.parametrize(

@@ -290,6 +290,27 @@ def test_a_training_that_ends_in_nan_is_told(build_trainer):
     assert [c.state.validation_loss for c in checkpoint.find(trainer.run.folder / "checkpoints")] == [None]
 
 
+def test_a_training_that_ends_in_infinity_is_told(build_trainer):
+    trainer, _ = build_trainer(steps=3)
+    trainer.evaluate = lambda: Evaluation(math.inf, math.inf, 99)
+    with pytest.raises(RunError, match="last validation loss is inf"):
+        trainer.fit()
+
+
+def test_skipped_updates_are_counted_on_after_resuming(build_trainer):
+    trainer, _ = build_trainer(steps=6, rhythm=Rhythm(1, 100, 3))
+    gradients, broken = trainer.update.gradients, iter([True, False, True])
+    trainer.update.gradients = lambda *args: gradients(*args) * (math.nan if next(broken) else 1.0)
+    with pytest.raises(StopIteration):  # killed in the fourth update
+        trainer.fit()
+    del trainer
+    resumed, _ = build_trainer(steps=6, rhythm=Rhythm(1, 100, 3))
+    assert resumed.update.guard.state() == {"skipped": 2, "skipped_in_a_row": 1, "scaler": {}}
+    assert resumed.horizon.elapsed >= resumed.run.last.state.elapsed > 0
+    resumed.fit()
+    assert [int(r["skipped"]) for r in rows(resumed) if r["skipped"]] == [2]
+
+
 @pytest.mark.parametrize("every, due", [(1, [0, 1, 2, 3, 4]), (2, [1, 3]), (5, [4]), (6, [])])
 def test_due(every, due):
     assert [step for step in range(5) if is_due(step, every)] == due
