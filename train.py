@@ -30,7 +30,7 @@ def train(settings: TrainSettings, run_dir: Path | None) -> dict[str, str]:
     with torch.device("meta"):
         check_memory(GPT(settings.model.for_vocabulary(1)), device)  # also refuses parts that do not go together
 
-    data = settings.prepare_data(ROOT / "data", origin.tokenizer, origin.recognise)
+    data = settings.prepare_data(ROOT / "data", origin.tokenizer, origin.check_fingerprint)
     torch.manual_seed(settings.seed)
     model = origin.load(GPT(settings.model.for_vocabulary(data.tokenizer.vocab_size)).to(device))
     batches = Batches(data.train, model.config.context, settings.batch_size, settings.seed)

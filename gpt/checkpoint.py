@@ -1,7 +1,7 @@
 """A checkpoint: a folder of plain data that is whole or not there.
 
 It is written aside, synced, then renamed. `model.safetensors` holds the weights by parameter name (tied ones once),
-`optimizer.safetensors` the optimizer's memory of each, `config.json` the run's settings, `state.json` where the
+`optimizer.safetensors` the optimizer's state of each, `config.json` the run's settings, `state.json` where the
 training stood, the tokenizer's own files its tokenizer, and `checksums.json` the SHA-256 of each. Nothing in it is ever
 executed.
 """

@@ -106,7 +106,20 @@ def load(run: str | Path = "latest", device: str | torch.device = "auto", precis
     if precision == "auto" and where.type == "cpu" and model.count_parameters() < LARGE:
         precision = "fp32"
     computes = choose_precision(precision, where)
-    return Run(folder, point, which, model.to(DTYPES[computes.name]), tokenizer, config)
+    return Run(folder, point, which, laid_out(model.to(DTYPES[computes.name])), tokenizer, config)
+
+
+def laid_out(model: GPT) -> GPT:
+    """The model, laid out for one token at a time.
+
+    A CPU multiplies one row faster by fp32 weights that are stored by columns, where they are taller than wide, as the
+    head is.
+    """
+    for parameter in model.parameters():
+        tall = parameter.ndim == 2 and parameter.shape[0] > parameter.shape[1]
+        if tall and parameter.device.type == "cpu" and parameter.dtype == torch.float32:
+            parameter.data = parameter.data.t().contiguous().t()
+    return model
 
 
 def choose_checkpoint(folder: Path) -> tuple[Checkpoint, str]:

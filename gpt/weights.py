@@ -92,7 +92,7 @@ def check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
 
 
 def load_optimizer(folder: Path) -> dict[str, Tensor]:
-    """What `write` was given as the optimizer's memory, on the CPU.
+    """What `write` was given as the optimizer's state, on the CPU.
 
     Raises:
         UserError: the file is damaged.
@@ -102,7 +102,7 @@ def load_optimizer(folder: Path) -> dict[str, Tensor]:
 
 
 def check_optimizer(folder: Path) -> None:
-    """Refuse a damaged file of the optimizer's memory, none of which is read.
+    """Refuse a damaged file of the optimizer's state, none of which is read.
 
     Raises:
         UserError: it is.

@@ -25,7 +25,7 @@ from gpt.run import load
 from gpt.run_folder import RunFolder
 from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
-from gpt.training.optimizer import memory
+from gpt.training.optimizer import optimizer_state
 from gpt.training.optimizer.muon import MuonConfig
 from gpt.training.origin import Origin
 from gpt.training.update import Update
@@ -77,7 +77,7 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str)
     run = RunFolder(folder)
     run.start({"model": model.config.model_dump()}, data, keep=1)
     counts = {"step": STEPS, "tokens": 0, "elapsed": 0.0, "validation_loss": None}
-    saved = run.save(model, memory(model, update.guard.optimizer), {**counts, **update.state()})
+    saved = run.save(model, optimizer_state(model, update.guard.optimizer), {**counts, **update.state()})
     resumed, again = build(config, precision)
     origin = Origin(run, saved.state, saved.folder)
     origin.load(resumed)

@@ -1,7 +1,6 @@
 """What came of a sweep, as a table for people and as a file for programs."""
 
 import csv
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -33,8 +32,6 @@ class Report:
 
 def show(jobs: Sequence[Job], reports: Mapping[int, Report]) -> None:
     """Print the table of a sweep's outcomes: whole, wrapped to the terminal where there is one."""
-    if sys.stdout is None:
-        return
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDE)

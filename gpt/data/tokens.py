@@ -66,7 +66,7 @@ def prepare(
     tokenizer: TokenizerConfig | Tokenizer,
     folder: Path,
     check: Callable[[Prepared], None] | None = None,
-    recognise: Callable[[str], None] | None = None,
+    check_fingerprint: Callable[[str], None] | None = None,
 ) -> Prepared:
     """The dataset's tokens, from an earlier preparation of the same text and settings or made now.
 
@@ -78,7 +78,7 @@ def prepare(
         tokenizer: what to build from its documents, or one that there is already.
         folder: where prepared tokens live; made where it is not there.
         check: refuses, by raising, tokens that are of no use; those made now are not kept then.
-        recognise: refuses, by raising, what is not found by the right fingerprint, before anything is made.
+        check_fingerprint: refuses, by raising, what is not found by the right fingerprint, before anything is made.
 
     Raises:
         UserError: text that cannot be read; the folder cannot be made or written; what was prepared earlier is damaged.
@@ -86,8 +86,8 @@ def prepare(
     """
     check = check or (lambda _: None)
     found_by = fingerprint(dataset, tokenizer)
-    if recognise:
-        recognise(found_by)
+    if check_fingerprint:
+        check_fingerprint(found_by)
     whole = folder / f"{dataset.name}-{tokenizer.name}-{found_by[:16]}"
     if not whole.exists():
         try:

@@ -84,7 +84,7 @@ class Guard:
         """Go on from a `state`; that of a scaler is of no use to a precision without one, and the other way round."""
         self.skipped.fill_(skipped)
         self.skipped_in_a_row.fill_(skipped_in_a_row)
-        if scaler and self.scaler.is_enabled():
+        if scaler:
             self.scaler.load_state_dict(scaler)
 
     def _parameters(self) -> list[nn.Parameter]:

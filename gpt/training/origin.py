@@ -20,7 +20,7 @@ from gpt.run import choose_checkpoint
 from gpt.run_folder import RunFolder, refuse_unusable
 from gpt.training.continuation import told_as
 from gpt.training.horizon import Horizon
-from gpt.training.optimizer import remember
+from gpt.training.optimizer import load_optimizer_state
 from gpt.training.settings import TrainSettings
 from gpt.training.update import Update
 from gpt.weights import check_optimizer, check_shapes, check_tokenizer, load_optimizer, load_weights
@@ -51,7 +51,7 @@ class Origin:
             return mode
         return "on" if self.state.compiled else "off"
 
-    def recognise(self, fingerprint: str) -> None:
+    def check_fingerprint(self, fingerprint: str) -> None:
         """Refuse data that the training was not left with, by what it is found by.
 
         Raises:
@@ -77,9 +77,9 @@ class Origin:
         return model
 
     def restore(self, update: Update) -> Update:
-        """Give optimizer and guard the memory that they go on from."""
+        """Give optimizer and guard the state that they go on from."""
         if self.state and self.weights:
-            remember(update.model, update.guard.optimizer, load_optimizer(self.weights))
+            load_optimizer_state(update.model, update.guard.optimizer, load_optimizer(self.weights))
             update.guard.restore(self.state.skipped, self.state.skipped_in_a_row, self.state.scaler)
         return update
 

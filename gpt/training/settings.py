@@ -107,20 +107,22 @@ class TrainSettings(Config):
         return self
 
     def prepare_data(
-        self, folder: Path, tokenizer: Tokenizer | None = None, recognise: Callable[[str], None] | None = None
+        self, folder: Path, tokenizer: Tokenizer | None = None, check_fingerprint: Callable[[str], None] | None = None
     ) -> Prepared:
         """The tokens to train on, kept in the folder; nothing is kept of what this run could not use.
 
         Args:
             folder: where prepared tokens live.
             tokenizer: one that there is already, in place of what the settings describe.
-            recognise: as of `prepare`.
+            check_fingerprint: as of `prepare`.
 
         Raises:
             UserError: the text cannot be read, or `check_data` refuses it.
             RunError: there is no room for the tokens.
         """
-        prepared = prepare(self.dataset.build(), tokenizer or self.tokenizer, folder, self.check_data, recognise)
+        prepared = prepare(
+            self.dataset.build(), tokenizer or self.tokenizer, folder, self.check_data, check_fingerprint
+        )
         return prepared.capped(self.eval_tokens)
 
     def check_data(self, data: Prepared) -> None:

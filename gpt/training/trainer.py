@@ -19,7 +19,7 @@ from gpt.signals import Interrupted, postponed
 from gpt.training.evaluation import Evaluation, Evaluator
 from gpt.training.horizon import Horizon
 from gpt.training.logger import Loggers
-from gpt.training.optimizer import memory
+from gpt.training.optimizer import optimizer_state
 from gpt.training.schedule import Schedule
 from gpt.training.update import Update
 
@@ -178,7 +178,7 @@ class Trainer:
         """Write a checkpoint of the weights after `step`."""
         model, loss = self.update.model, evaluation.loss if evaluation and math.isfinite(evaluation.loss) else None
         state = {**self.counts(step), **self.update.state(), "validation_loss": loss}
-        self.run.save(model, memory(model, self.update.guard.optimizer), state)
+        self.run.save(model, optimizer_state(model, self.update.guard.optimizer), state)
         self.meter.restart()
 
     def counts(self, step: int) -> dict[str, Any]:

@@ -201,18 +201,18 @@ def test_a_tokenizer_that_is_there_is_taken_as_it_is(texts, tmp_path):
 
 
 @pytest.mark.parametrize("prepared_before", [False, True])
-def test_what_is_not_recognised_is_refused_before_anything_is_made(prepared_before, texts, tmp_path):
-    def recognise(fingerprint):
+def test_what_is_not_check_fingerprintd_is_refused_before_anything_is_made(prepared_before, texts, tmp_path):
+    def check_fingerprint(fingerprint):
         seen.append(fingerprint)
         raise UserError("another text")
 
     dataset, seen = texts(["ab"], ["z"]), []
     expected = prepare(dataset, BYTE, tmp_path / ("data" if prepared_before else "elsewhere")).fingerprint
     with pytest.raises(UserError, match="another text"):
-        prepare(dataset, BYTE, tmp_path / "data", recognise=recognise)
+        prepare(dataset, BYTE, tmp_path / "data", check_fingerprint=check_fingerprint)
     assert seen == [expected]
     assert (tmp_path / "data").exists() == prepared_before
-    prepared = prepare(dataset, BYTE, tmp_path / "data", recognise=seen.append)
+    prepared = prepare(dataset, BYTE, tmp_path / "data", check_fingerprint=seen.append)
     assert seen == [expected, prepared.fingerprint]
 
 

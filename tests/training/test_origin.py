@@ -14,7 +14,7 @@ from gpt.data.tokenizer.char import CharConfig
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.run_folder import RunFolder
-from gpt.training.optimizer import memory
+from gpt.training.optimizer import optimizer_state
 from gpt.training.origin import Origin, find_origin
 from gpt.training.settings import TrainSettings
 
@@ -148,7 +148,7 @@ def test_a_guard_goes_on_from_its_counts_and_its_scale(build_update, root, bytes
     (root / "run").mkdir(parents=True)
     run = RunFolder(root / "run")
     run.start({"model": {}}, bytes_data, keep=1)
-    last = run.save(update.model, memory(update.model, update.guard.optimizer), state_of(9, **counted))
+    last = run.save(update.model, optimizer_state(update.model, update.guard.optimizer), state_of(9, **counted))
     resumed = build_update()
     resumed.guard.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     Origin(state=checkpoint.read(last.folder).state, weights=last.folder).restore(resumed)
@@ -194,7 +194,7 @@ def test_what_was_compiled_stays_compiled(stood, compiled, device, mode, becomes
 
 
 def test_other_data_are_refused(stood):
-    stood().recognise("f00d")
+    stood().check_fingerprint("f00d")
     with pytest.raises(UserError, match=r"resume: the text, .*has changed since.*init="):
-        stood().recognise("beef")
-    Origin().recognise("beef")
+        stood().check_fingerprint("beef")
+    Origin().check_fingerprint("beef")

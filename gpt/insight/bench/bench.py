@@ -18,6 +18,7 @@ from gpt.insight.bench.race import Contender, Entry, Race, Rules, run
 from gpt.insight.bench.settings import BenchSettings
 from gpt.insight.bench.training import OurTraining, PeerTraining, Training
 from gpt.model.gpt import GPT
+from gpt.run import laid_out
 
 
 def bench(settings: BenchSettings, _: Path | None) -> None:
@@ -70,7 +71,7 @@ def races(model: GPT, peer: Any, precisions: Sequence[Precision], settings: Benc
     """Training, then decoding in each number of texts; each race's contenders are made when it is its turn."""
     training = training_contenders(model, peer, precisions, settings)
     yield Race("training", list(training), partial(training_ceiling, model))
-    copies = [(p, in_precision(model, p), in_precision(peer, p) if peer else None) for p in precisions]
+    copies = [(p, laid_out(in_precision(model, p)), in_precision(peer, p) if peer else None) for p in precisions]
     for rows in settings.decode_batch:
         ceiling = partial(decoding_ceiling, model, rows, settings.prompt_tokens, settings.new_tokens)
         yield Race(f"decoding, batch {rows}", list(decoding_contenders(copies, settings, rows)), ceiling)

@@ -1,4 +1,4 @@
-"""Optimizers: the contract of a variant, the groups that parameters fall into, and what is kept of its memory."""
+"""Optimizers: the contract of a variant, the groups that parameters fall into, and its state by name."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,28 +30,28 @@ def parameter_groups(model: GPT) -> dict[str, dict[str, nn.Parameter]]:
     return groups
 
 
-MEMORY = "state."
-"""How the names of what an optimizer remembers begin, as in state.embedding.weight.exp_avg."""
+STATE = "state."
+"""How the names of state tensors begin."""
 
 
-def memory(model: GPT, optimizer: optim.Optimizer) -> dict[str, Tensor]:
-    """What the optimizer remembers of each parameter, by the parameter's name; not copied."""
-    return {name: value for name, value in _flat(model, optimizer).items() if name.startswith(MEMORY)}
+def optimizer_state(model: GPT, optimizer: optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state tensors by the names of the parameters, as in state.embedding.weight.exp_avg; no copies."""
+    return {name: value for name, value in _flat(model, optimizer).items() if name.startswith(STATE)}
 
 
-def remember(model: GPT, optimizer: optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Have the optimizer go on from a `memory`.
+def load_optimizer_state(model: GPT, optimizer: optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Have the optimizer go on from an `optimizer_state`.
 
     Raises:
         UserError: it is another optimizer's, or another model's.
     """
     flat = _flat(model, optimizer)
-    wanted = {name: tensor.shape for name, tensor in flat.items() if name.startswith(MEMORY)}
+    wanted = {name: tensor.shape for name, tensor in flat.items() if name.startswith(STATE)}
     given = {name: tensor.shape for name, tensor in tensors.items()}
     if given != wanted:
         names = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
         raise UserError(
-            f"resume: what the optimizer remembered does not fit its configuration, {names[0]} for one; "
+            f"resume: the state of the optimizer does not fit its configuration, {names[0]} for one; "
             "start a new run from the weights with init="
         )
     # Imported where it is used, here and below: it takes a second.

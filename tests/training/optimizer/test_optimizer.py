@@ -4,7 +4,7 @@ import torch
 from gpt.config import UserError, variant_class, variant_names
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
-from gpt.training.optimizer import memory, parameter_groups, remember
+from gpt.training.optimizer import load_optimizer_state, optimizer_state, parameter_groups
 from gpt.training.optimizer.adamw import AdamwConfig
 
 PACKAGE = "gpt.training.optimizer"
@@ -62,7 +62,7 @@ def test_the_settings_reach_adamw():
 
 
 @pytest.mark.parametrize("name", variant_names("gpt.training.optimizer"))
-class TestMemory:
+class TestState:
     def build(self, name, seed=0, **sizes):
         torch.manual_seed(seed)
         model = GPT(GPTConfig(**{"vocab_size": 11, "context": 8, "n_layer": 1, "n_head": 2, "d_model": 8, **sizes}))
@@ -79,11 +79,11 @@ class TestMemory:
         model, optimizer = self.build(name)
         self.train(model, optimizer, 3)
         weights = {key: tensor.clone() for key, tensor in model.state_dict().items()}
-        remembered = {key: tensor.clone() for key, tensor in memory(model, optimizer).items()}
+        remembered = {key: tensor.clone() for key, tensor in optimizer_state(model, optimizer).items()}
         self.train(model, optimizer, 2)
         other, again = self.build(name, seed=1)
         other.load_state_dict(weights)
-        remember(other, again, remembered)
+        load_optimizer_state(other, again, remembered)
         assert all(torch.equal(tensor, weights[key]) for key, tensor in other.state_dict().items())
         assert [g["lr"] for g in again.param_groups] == [g["initial_lr"] for g in again.param_groups]
         self.train(other, again, 2)
@@ -92,19 +92,19 @@ class TestMemory:
     def test_it_is_kept_by_the_parameters_names(self, name):
         model, optimizer = self.build(name)
         self.train(model, optimizer, 1)
-        of = {key.removeprefix("state.").rpartition(".")[0] for key in memory(model, optimizer)}
+        of = {key.removeprefix("state.").rpartition(".")[0] for key in optimizer_state(model, optimizer)}
         assert of == dict(model.named_parameters()).keys()
 
     @pytest.mark.parametrize("change", ["shape", "missing", "more"])
     def test_what_is_anothers_is_refused_by_name(self, name, change):
         model, optimizer = self.build(name)
         self.train(model, optimizer, 1)
-        remembered = dict(memory(model, optimizer))
+        remembered = dict(optimizer_state(model, optimizer))
         key = next(key for key in remembered if "embedding" in key and "exp_avg" in key)
         tensor = remembered.pop(key)
         if change == "shape":
             remembered[key] = tensor[:-1]
         if change == "more":
             remembered |= {key: tensor, f"{key}_more": tensor}
-        with pytest.raises(UserError, match=rf"resume: what the optimizer remembered does not fit .*{key}"):
-            remember(*self.build(name), remembered)
+        with pytest.raises(UserError, match=rf"resume: the state of the optimizer does not fit .*{key}"):
+            load_optimizer_state(*self.build(name), remembered)
