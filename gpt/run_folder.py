@@ -105,13 +105,13 @@ class RunFolder:
 
         Args:
             model: its weights.
-            optimizer: what the optimizer remembers.
+            optimizer: the optimizer's state, by name.
             state: the fields of `State` but `data`.
         """
         parent, whole = self.folder / "checkpoints", State(**state, data=self._data.fingerprint)
         with self._room():
             written = checkpoint.write(parent, model, optimizer, self.settings, self._data.tokenizer, whole)
-        self._checkpoints = checkpoint.prune([*self._checkpoints, written], self._keep)
+            self._checkpoints = checkpoint.prune([*self._checkpoints, written], self._keep)
         return written
 
     @contextmanager

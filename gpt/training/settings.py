@@ -18,6 +18,7 @@ from gpt.training.horizon import Horizon, parse_duration
 from gpt.training.logger import LoggerConfig
 from gpt.training.optimizer import OptimizerConfig
 from gpt.training.schedule import ScheduleConfig
+from gpt.training.update import refuse_uneven
 
 LoggerChoice = Annotated[LoggerConfig, Choice("gpt.training.logger", "logger.*")]
 
@@ -97,11 +98,7 @@ class TrainSettings(Config):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.batch_size % self.accumulate:
-            raise UserError(
-                f"accumulate: batch_size {self.batch_size} is not divisible by accumulate {self.accumulate}; "
-                "take a divisor"
-            )
+        refuse_uneven(self.batch_size, self.accumulate)
         if self.budget is not None:
             parse_duration(self.budget)
         return self

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from gpt.config import UserError
 from gpt.data.batches import IGNORE
 from gpt.device import CompileMode, Forward, Precision, compile_forward
 from gpt.model.gpt import GPT
@@ -88,3 +89,15 @@ class Update:
         if self.precision.device.type == "cuda":
             return tensor.pin_memory().to(self.precision.device, non_blocking=True)
         return tensor.to(self.precision.device)
+
+
+def refuse_uneven(batch_size: int, accumulate: int) -> None:
+    """An update's sequences are shared out evenly among its micro-steps.
+
+    Raises:
+        UserError: they do not divide.
+    """
+    if batch_size % accumulate:
+        raise UserError(
+            f"accumulate: batch_size {batch_size} is not divisible by accumulate {accumulate}; take a divisor"
+        )

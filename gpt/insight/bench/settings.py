@@ -8,6 +8,7 @@ from gpt.config import Choice, Config, UserError
 from gpt.device import PrecisionName
 from gpt.model.config import GPTConfig
 from gpt.training.optimizer import OptimizerConfig
+from gpt.training.update import refuse_uneven
 
 VOCABULARY = 2048
 """Rows of the embedding table where model.vocab_size is null: what train.py's default tokenizer learns."""
@@ -67,11 +68,7 @@ class BenchSettings(Config):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.batch_size % self.accumulate:
-            raise UserError(
-                f"accumulate: batch_size {self.batch_size} is not divisible by accumulate {self.accumulate}; "
-                "take a divisor"
-            )
+        refuse_uneven(self.batch_size, self.accumulate)
         if self.model.context < 2:
             raise UserError("model.context: 1 leaves no room for a prompt and a new token; take 2 or more")
         if self.prompt_tokens + self.new_tokens > self.model.context:
