@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gpt.model.attention import Place
+from gpt.model.attention import Attention, Place
 from gpt.model.block import Block
 from gpt.model.cache import Cache
 from gpt.model.config import GPTConfig
@@ -75,7 +75,7 @@ class GPT(nn.Module):
             (batch, length, vocab_size) logits; with targets (batch, length) losses in nats, 0 where ignored.
 
         Raises:
-            ValueError: more tokens, with those in the cache, than the context.
+            ValueError: more tokens, with those in the cache, than the position variant has places for.
         """
         logits = self.logits(self.hidden(tokens, where, cache))
         return logits if targets is None else token_losses(logits, targets)
@@ -96,14 +96,23 @@ class GPT(nn.Module):
 
     def build_cache(self, capacity: int) -> Cache:
         """An empty cache for `capacity` tokens a row, prompt and new ones together."""
-        attentions = [block.attention for block in self.blocks if isinstance(block, Block)]
-        return Cache([attention.build_memory(capacity) for attention in attentions])
+        return Cache([attention.build_memory(capacity) for attention in self.attentions])
+
+    @property
+    def attentions(self) -> list[Attention]:
+        """The attention of each layer."""
+        return [block.attention for block in self.blocks if isinstance(block, Block)]
+
+    @property
+    def endless(self) -> bool:
+        """Whether text beyond the context is read as text within it, in constant memory and time for a token."""
+        return self.position.relative and all(attention.endless for attention in self.attentions)
 
     def _place(self, tokens: Tensor, where: Where | None, cache: Cache | None) -> Place:
         start = cache.length if cache else 0
         end = start + tokens.size(1)
-        if end > self.config.context:
-            raise ValueError(f"{end} tokens exceed the context of {self.config.context}")
+        if self.position.limit is not None and end > self.position.limit:
+            raise ValueError(f"{end} tokens exceed the {self.position.limit} positions that there are")
         position = (where or Where.contiguous(start, tokens.size(1), tokens.device)).position
         return Place(where, position, self.position.rotation(position), self.position.bias)
 

@@ -14,7 +14,10 @@ from torch import Tensor
 
 
 class Where(NamedTuple):
-    """Where tokens are: two int64 tensors of one shape, usually (batch, length)."""
+    """Where tokens are: two int64 tensors of one shape, usually (batch, length).
+
+    In a row the tokens of a document stand together, one position after the other; nothing is between them.
+    """
 
     position: Tensor
     """Place in its document, from 0; -1 where nothing is."""
@@ -26,6 +29,21 @@ class Where(NamedTuple):
         """`length` tokens of one document from position `start` on, shape (1, length)."""
         position = torch.arange(start, start + length, device=device)[None]
         return cls(position, torch.zeros_like(position))
+
+    @classmethod
+    def packed(cls, tokens: Tensor, separator: int) -> Self:
+        """Rows of documents that each begin with the token `separator`, as (batch, length) like `tokens`.
+
+        Positions restart in each document. What stands before the first separator is the rest of a document, of which
+        nothing else is known: it begins at position 0 too.
+
+        >>> Where.packed(torch.tensor([[7, 8, 0, 5, 6]]), separator=0)
+        Where(position=tensor([[0, 1, 0, 1, 2]]), document=tensor([[0, 0, 1, 1, 1]]))
+        """
+        begins = tokens == separator
+        index = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
+        start = index.where(begins, 0).cummax(dim=1).values
+        return cls(index - start, begins.cumsum(dim=1))
 
 
 Rule = Callable[[Where, Where], Tensor]
@@ -47,9 +65,27 @@ class Predicate:
     def __or__(self, other: "Predicate") -> "Predicate":
         return Predicate(lambda query, key: self.rule(query, key) | other.rule(query, key))
 
+    def __invert__(self) -> "Predicate":
+        return Predicate(lambda query, key: ~self.rule(query, key))
+
 
 causal = Predicate(lambda query, key: key.position <= query.position)
 same_document = Predicate(lambda query, key: key.document == query.document)
+
+
+def within(window: int) -> Predicate:
+    """The query's own position and the window - 1 before it."""
+    return Predicate(lambda query, key: query.position - key.position < window)
+
+
+def first(count: int) -> Predicate:
+    """The first `count` tokens of a document, its sinks."""
+    return Predicate(lambda _, key: key.position < count)
+
+
+def every(stride: int) -> Predicate:
+    """Each stride-th token of a document: positions stride - 1, 2·stride - 1, ..."""
+    return Predicate(lambda _, key: (key.position + 1) % stride == 0)
 
 
 def dense_mask(visible: Predicate, query: Where, key: Where) -> Tensor:

@@ -98,9 +98,10 @@ def test_one_batch_is_learned_by_heart(build):
     assert loss < 0.01
 
 
-def test_more_tokens_than_the_context_are_refused(build):
-    with pytest.raises(ValueError, match="17 tokens exceed the context of 16"):
-        build()(torch.zeros(1, 17, dtype=torch.int64))
+@pytest.mark.parametrize("position", ["none", "rope", "alibi", "sinusoidal"])
+def test_the_context_is_no_wall_where_positions_have_no_end(build, position):
+    logits = build(position=position)(torch.zeros(1, 17, dtype=torch.int64))
+    assert logits.shape == (1, 17, 50)
 
 
 def test_a_vocabulary_is_needed():

@@ -1,22 +1,25 @@
 """Self-attention: the contract of an attention variant.
 
 A forward reads as the paper's sentence: project to queries, keys and values; place them; remember them; attend;
-project out. A variant overrides `attend`, and `build_memory` where it remembers something else than keys and values;
-projections and their names are the same in all, so a checkpoint trained with one softmax variant loads into another.
+project out. A variant overrides `attend`, `weights`, the same written out, and `build_memory`; projections and their
+names are the same in all, so a checkpoint trained with one softmax variant loads into another.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from gpt.config import Variant
-from gpt.model.cache import KeyValueMemory, Memory
-from gpt.model.cache.static import StaticMemory
+from gpt.model.cache import Memory
 from gpt.model.config import GPTConfig
-from gpt.model.mask import Predicate, Where, causal, dense_mask, same_document
+from gpt.model.mask import Predicate, Where, causal, same_document
 from gpt.model.norm import RMSNorm
 from gpt.model.position import Rotation
+
+T = TypeVar("T")
 
 
 class AttentionConfig(Variant):
@@ -39,6 +42,13 @@ class Place:
     """What the position variant turns queries and keys by."""
     bias: Callable[[Tensor, Tensor], Tensor] | None
     """The position variant's bias on scores, of query and key positions; None where it has none."""
+    _made: dict[Hashable, Any] = field(default_factory=dict)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, such as a mask: made by the first layer that asks for `key`, shared by the others."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
 
 class Attention(nn.Module):
@@ -46,6 +56,8 @@ class Attention(nn.Module):
 
     visible: Predicate = causal & same_document
     """Who sees whom."""
+    endless: bool = False
+    """Whether neither its memory nor its time for a token grows with the text before it."""
 
     def __init__(self, model: GPTConfig) -> None:
         super().__init__()
@@ -59,11 +71,16 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, place: Place, memory: Memory | None = None) -> Tensor:
         """(batch, length, d_model) -> the same; `memory` holds the tokens before."""
+        query, key, value = self.place(x, place)
+        mixed = self.attend(query, key, value, place, memory)
+        return self.output(mixed.transpose(1, 2).flatten(2))
+
+    def place(self, x: Tensor, place: Place) -> tuple[Tensor, Tensor, Tensor]:
+        """`project`, and queries and keys turned by the rotation where the position variant has one."""
         query, key, value = self.project(x)
         if place.rotation is not None:
             query, key = place.rotation(query), place.rotation(key)
-        mixed = self.attend(query, key, value, place, memory)
-        return self.output(mixed.transpose(1, 2).flatten(2))
+        return query, key, value
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(batch, length, d_model) -> query, key, value: (batch, their heads, length, head_dim)."""
@@ -76,33 +93,26 @@ class Attention(nn.Module):
         """Each query's mixture of the values that it sees: (batch, n_head, length, head_dim)."""
         raise NotImplementedError
 
-    def build_memory(self, capacity: int) -> Memory:
-        """An empty memory for `capacity` tokens."""
-        return StaticMemory(capacity)
+    def weights(self, query: Tensor, key: Tensor, place: Place) -> Tensor:
+        """What `attend` weighs the values of one call by, written out: slow, exact, and the truth it is tested by.
 
-
-class SoftmaxAttention(Attention):
-    """What the variants share that weigh values by a softmax over the keys that they see."""
-
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Place, memory: Memory | None) -> Tensor:
-        """Append to the memory, then mix over all that it holds."""
-        key_where = place.where
-        if memory is not None:
-            assert isinstance(memory, KeyValueMemory), f"{type(memory).__name__} keeps no keys and values"
-            key, value, key_where = memory.append(key, value, place.where)
-        return self.mix(query, key, value, place, key_where)
-
-    def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
-        """softmax(query · keyᵀ / sqrt(head_dim) + bias) · value over the visible keys; zeros where none is.
-
-        `key_where` None means keys at positions 0, 1, 2, ..., of which the queries are the last.
+        Returns:
+            (batch, n_head, length, length); a row is not negative and sums to 1, or is 0 where it sees nothing.
         """
         raise NotImplementedError
 
-    def mask(self, key: Tensor, place: Place, key_where: Where | None) -> tuple[Tensor, Tensor | None]:
-        """What every query sees, (batch or 1, 1, query_length, key_length) bool, and the position's bias on scores."""
-        length, end = place.position.size(1), key.size(2)
-        query_where = place.where or Where.contiguous(end - length, length, key.device)
-        key_where = key_where or Where.contiguous(0, end, key.device)
-        bias = place.bias(query_where.position, key_where.position) if place.bias else None
-        return dense_mask(self.visible, query_where, key_where), bias
+    def build_memory(self, capacity: int) -> Memory:
+        """An empty memory for `capacity` tokens."""
+        raise NotImplementedError
+
+    def describe(self, device: torch.device, dtype: torch.dtype) -> str:
+        """By what `attend` is computed there in training, in a few words.
+
+        Raises:
+            UserError: it cannot be.
+        """
+        raise NotImplementedError
+
+    def repeat(self, heads: Tensor) -> Tensor:
+        """One key or value head for each query head: (batch, n_kv_head, ...) -> (batch, n_head, ...)."""
+        return heads.repeat_interleave(self.n_head // self.n_kv_head, dim=1)

@@ -3,14 +3,14 @@
 softmax(Q Kᵀ / sqrt(d_k)) V,  what is not visible set to -inf before the softmax
 """
 
-import math
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.model.attention import Attention, AttentionConfig, Place, SoftmaxAttention
+from gpt.model.attention import Attention, AttentionConfig, Place
+from gpt.model.attention._softmax import SoftmaxAttention, attention_weights
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where
 
@@ -31,31 +31,11 @@ class Reference(SoftmaxAttention):
     def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """Weights, dropout, mixture."""
         weights = F.dropout(self.weights(query, key, place, key_where), self.dropout, self.training)
-        return weights @ self._repeat(value)
+        return weights @ self.repeat(value)
 
-    def weights(self, query: Tensor, key: Tensor, place: Place, key_where: Where | None) -> Tensor:
-        """How much each query takes of each key: (batch, n_head, query_length, key_length), rows sum to 1 or are 0."""
-        visible, bias = self.mask(key, place, key_where)
-        return attention_weights(query, self._repeat(key), visible, bias)
-
-    def _repeat(self, heads: Tensor) -> Tensor:
-        """One key or value head for each query head."""
-        return heads.repeat_interleave(self.n_head // self.n_kv_head, dim=1)
-
-
-def attention_weights(query: Tensor, key: Tensor, visible: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-    """softmax(query · keyᵀ / sqrt(head_dim) + bias) over the visible keys: (batch, heads, query_length, key_length).
-
-    A row that sees nothing gets zeros, and finite gradients: -inf throughout would give NaN there, so the scores get
-    the least finite number, and the uniform weights that come of it are then set to zero.
-    """
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
-    if bias is not None:
-        scores = scores + bias.to(scores.dtype)
-    if visible is None:
-        return scores.softmax(dim=-1)
-    least = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~visible, least).softmax(dim=-1).masked_fill(~visible, 0.0)
+    def describe(self, device: torch.device, dtype: torch.dtype) -> str:
+        """As the formula stands."""
+        return "written out"
 
 
 def scaled_dot_product_attention(

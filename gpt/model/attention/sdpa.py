@@ -1,44 +1,101 @@
-"""PyTorch's fused scaled dot-product attention, which picks the fastest kernel there is (flash where it applies)."""
+"""PyTorch's fused scaled dot-product attention (Dao et al. 2022, FlashAttention, where that kernel applies)."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from gpt.model.attention import Attention, AttentionConfig, Place, SoftmaxAttention
+from gpt.config import UserError
+from gpt.model.attention import Attention, AttentionConfig, Place
+from gpt.model.attention._softmax import SoftmaxAttention
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where
+
+BACKENDS = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "math": SDPBackend.MATH,
+}
 
 
 class SdpaConfig(AttentionConfig):
     """PyTorch's fused kernels: the same result as `reference`, without the weights in memory."""
 
     name: Literal["sdpa"] = "sdpa"
+    backend: Literal["auto", "flash", "efficient", "cudnn", "math"] = "auto"
+    """The kernel: flash, memory-efficient, cuDNN's, or plain operations; auto takes the fastest that can do a call."""
 
     def build(self, model: GPTConfig, layer: int) -> Attention:
         """The module."""
-        return Sdpa(model)
+        return Sdpa(model, self.backend)
 
 
 class Sdpa(SoftmaxAttention):
     """torch.nn.functional.scaled_dot_product_attention, with a mask only where one is needed."""
+
+    def __init__(self, model: GPTConfig, backend: str = "auto") -> None:
+        super().__init__(model)
+        self.backend = backend
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """One fused call."""
         # causal over positions 0, 1, 2, ..., and nothing else
         plain = key_where is None and place.bias is None and self.visible is Attention.visible
         square, single = query.size(2) == key.size(2), query.size(2) == 1
-        return F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=None if plain and (square or single) else self._mask(query, key, place, key_where),
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=plain and square,
-            enable_gqa=self.n_kv_head != self.n_head,
-        )
+        mask = None if plain and (square or single) else self.score_mask(query, key, place, key_where)
+        return self.fused(query, key, value, mask, causal=plain and square)
 
-    def _mask(self, query: Tensor, key: Tensor, place: Place, key_where: Where | None) -> Tensor:
+    def fused(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
+        """PyTorch's call, by the kernel that was asked for.
+
+        Raises:
+            UserError: that kernel cannot do it.
+        """
+        try:
+            with self._held():
+                return F.scaled_dot_product_attention(
+                    query,
+                    key,
+                    value,
+                    attn_mask=mask,
+                    dropout_p=self.dropout if self.training else 0.0,
+                    is_causal=causal,
+                    enable_gqa=query.size(1) != key.size(1),
+                )
+        except RuntimeError as error:
+            if self.backend == "auto" or "No available kernel" not in str(error):
+                raise
+            masked = "" if mask is None else " with a mask"
+            raise UserError(
+                f"model.attention.backend: {self.backend} cannot attend{masked} in "
+                f"{str(query.dtype).removeprefix('torch.')} on {query.device.type}; take auto or another backend"
+            ) from None
+
+    def _held(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.backend == "auto" else sdpa_kernel(BACKENDS[self.backend])
+
+    def score_mask(self, query: Tensor, key: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """Boolean, or where the position variant has a bias, the bias with -inf where nothing is seen."""
         visible, bias = self.mask(key, place, key_where)
-        return visible if bias is None else bias.masked_fill(~visible, float("-inf")).to(query.dtype)
+        if bias is None:
+            return visible
+        shared = ("biased", self.visible, key_where is None, key.size(2), query.dtype)
+        return place.once(shared, lambda: bias.masked_fill(~visible, float("-inf")).to(query.dtype))
+
+    def describe(self, device: torch.device, dtype: torch.dtype) -> str:
+        """The kernel that PyTorch takes for a causal call of this layer's shape."""
+        query, key = (torch.empty(1, n, 128, self.head_dim, device=device, dtype=dtype) for n in self._heads())
+        with self._held():
+            self.fused(query, key, key, None, causal=True)  # refuses a kernel that cannot
+            choice = torch._fused_sdp_choice(
+                query, key, key, dropout_p=self.dropout, is_causal=True, enable_gqa=self.n_kv_head != self.n_head
+            )
+        name = next(name for name, backend in BACKENDS.items() if backend.value == choice)
+        return f"PyTorch's {name} kernel"
+
+    def _heads(self) -> tuple[int, int]:
+        return self.n_head, self.n_kv_head

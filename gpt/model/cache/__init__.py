@@ -14,6 +14,10 @@ from gpt.model.mask import Where
 class Memory:
     """One layer's memory; what it stores and offers is between the kind and the attentions that ask for it."""
 
+    def nbytes(self) -> int:
+        """What it holds, in bytes; 0 before the first use."""
+        raise NotImplementedError
+
 
 class KeyValueMemory(Memory):
     """What softmax attention asks of a memory, whatever it keeps."""
@@ -35,6 +39,10 @@ class Cache:
         self.memories = memories
         self.length = 0
         self._has_where: bool | None = None
+
+    def nbytes(self) -> int:
+        """What all layers hold, in bytes."""
+        return sum(memory.nbytes() for memory in self.memories)
 
     def advance(self, length: int, where: Where | None) -> None:
         """Count `length` more tokens; `where` is as the caller of the model gave it.

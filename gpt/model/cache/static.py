@@ -44,6 +44,11 @@ class StaticMemory(KeyValueMemory):
             self._append_where(where, keys.size(0), start),
         )
 
+    def nbytes(self) -> int:
+        """Keys and values, and where they are."""
+        held = [self._keys, self._values, *(self._where or ())]
+        return sum(tensor.nbytes for tensor in held if tensor is not None)
+
     def _append_where(self, where: Where | None, batch: int, start: int) -> Where | None:
         if where is None:
             return None

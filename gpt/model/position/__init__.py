@@ -5,7 +5,7 @@ Positions are int64 tensors of (batch, length), -1 where nothing is; what a vari
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,9 @@ from gpt.model.config import GPTConfig
 
 class PositionConfig(Variant):
     """A position variant's configuration."""
+
+    biases: ClassVar[bool] = False
+    """Whether it biases scores, which needs an attention that has scores."""
 
     def build(self, model: GPTConfig) -> "Position":
         """The module, its parameters uninitialised."""
@@ -37,6 +40,11 @@ class Rotation(NamedTuple):
 
 class Position(nn.Module):
     """What a variant may give; this one gives nothing."""
+
+    limit: int | None = None
+    """Positions that there are; None: no end."""
+    relative: bool = True
+    """Whether distances alone count, so that tokens beyond the context are seen as they were in training."""
 
     def embed(self, position: Tensor) -> Tensor | None:
         """Added to the token embeddings: (batch, length, d_model)."""

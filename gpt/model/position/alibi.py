@@ -7,7 +7,7 @@ the next larger, as in the authors' code.
 """
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ class AlibiConfig(PositionConfig):
     """Linear biases."""
 
     name: Literal["alibi"] = "alibi"
+    biases: ClassVar[bool] = True
 
     def build(self, model: GPTConfig) -> Position:
         """One slope per query head."""

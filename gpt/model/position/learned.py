@@ -22,8 +22,11 @@ class LearnedConfig(PositionConfig):
 class Learned(Position):
     """x + table[position]."""
 
+    relative = False
+
     def __init__(self, context: int, d_model: int) -> None:
         super().__init__()
+        self.limit = context
         self.table = nn.Embedding.from_pretrained(torch.empty(context, d_model), freeze=False)
 
     def embed(self, position: Tensor) -> Tensor:

@@ -35,6 +35,8 @@ class SinusoidalConfig(PositionConfig):
 class Sinusoidal(Position):
     """x + PE(position); nothing is learned."""
 
+    relative = False
+
     def __init__(self, d_model: int, base: float) -> None:
         super().__init__()
         self.d_model, self.base = d_model, base

@@ -78,7 +78,7 @@ def test_learned_positions_are_rows_of_the_table():
 
 def test_learned_positions_end_at_the_context(build):
     model = build(position="learned")
-    with pytest.raises(ValueError, match="17 tokens exceed the context of 16"):
+    with pytest.raises(ValueError, match="17 tokens exceed the 16 positions"):
         model(torch.zeros(1, 17, dtype=torch.int64))
     cache = model.build_cache(17)
     model(torch.zeros(1, 16, dtype=torch.int64), cache=cache)
