@@ -44,6 +44,11 @@ class Place:
     """The position variant's bias on scores, of query and key positions; None where it has none."""
     _made: dict[Hashable, Any] = field(default_factory=dict)
 
+    @property
+    def located(self) -> Where:
+        """As `where`, also where the caller gave none."""
+        return self.where or Where(self.position, torch.zeros_like(self.position))
+
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, such as a mask: made by the first layer that asks for `key`, shared by the others."""
         if key not in self._made:

@@ -47,11 +47,9 @@ class SoftmaxAttention(Attention):
         end = key.size(2)
 
         def make() -> tuple[Tensor, Tensor | None]:
-            length = place.position.size(1)
-            query_where = place.where or Where.contiguous(end - length, length, key.device)
             where = key_where or Where.contiguous(0, end, key.device)
-            bias = place.bias(query_where.position, where.position) if place.bias else None
-            return dense_mask(self.visible, query_where, where), bias
+            bias = place.bias(place.position, where.position) if place.bias else None
+            return dense_mask(self.visible, place.located, where), bias
 
         return place.once((self.visible, key_where is None, end), make)
 

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gpt.config import UserError
-from gpt.model.attention import Attention, AttentionConfig, Place
+from gpt.model.attention import Attention, AttentionConfig, Place, _flex
 from gpt.model.attention._softmax import SoftmaxAttention
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where
@@ -20,6 +20,9 @@ BACKENDS = {
     "cudnn": SDPBackend.CUDNN_ATTENTION,
     "math": SDPBackend.MATH,
 }
+
+CANNOT = ("No available kernel", "No viable backend")
+"""PyTorch's words, on CUDA and on a CPU, for a kernel that it is held to and that cannot do a call."""
 
 
 class SdpaConfig(AttentionConfig):
@@ -43,6 +46,8 @@ class Sdpa(SoftmaxAttention):
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """One fused call."""
+        if self._documents(query, key, place):
+            return _flex.attend(self.visible, query, key, value, place)
         # causal over positions 0, 1, 2, ..., and nothing else
         plain = key_where is None and place.bias is None and self.visible is Attention.visible
         square, single = query.size(2) == key.size(2), query.size(2) == 1
@@ -67,13 +72,18 @@ class Sdpa(SoftmaxAttention):
                     enable_gqa=query.size(1) != key.size(1),
                 )
         except RuntimeError as error:
-            if self.backend == "auto" or "No available kernel" not in str(error):
+            if self.backend == "auto" or not any(words in str(error) for words in CANNOT):
                 raise
             masked = "" if mask is None else " with a mask"
             raise UserError(
                 f"model.attention.backend: {self.backend} cannot attend{masked} in "
                 f"{str(query.dtype).removeprefix('torch.')} on {query.device.type}; take auto or another backend"
             ) from None
+
+    def _documents(self, query: Tensor, key: Tensor, place: Place) -> bool:
+        """Whether this is a text in documents at once, and FlexAttention can skip what they hide from one another."""
+        whole = place.where is not None and 1 < query.size(2) == key.size(2)
+        return whole and self.backend == "auto" and _flex.can(query, place, self.dropout if self.training else 0.0)
 
     def _held(self) -> AbstractContextManager[None]:
         return nullcontext() if self.backend == "auto" else sdpa_kernel(BACKENDS[self.backend])

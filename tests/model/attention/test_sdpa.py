@@ -1,6 +1,8 @@
+import pytest
 import torch
 from torch.nn import functional as F
 
+from gpt.config import UserError
 from gpt.model.attention import sdpa
 from gpt.model.mask import Predicate, Where
 
@@ -43,3 +45,27 @@ def test_another_predicate_than_causality_is_masked(build):
     tokens = torch.randint(50, (1, 6))
     assert torch.allclose(model(tokens), oracle(tokens), atol=1e-5)
     assert not torch.allclose(model(tokens), build(attention="sdpa", n_layer=1)(tokens), atol=1e-2)
+
+
+@pytest.mark.parametrize("backend", ["auto", "flash", "math"])
+def test_it_says_which_kernel_runs(build, backend):
+    attention = build(attention={"name": "sdpa", "backend": backend}).attentions[0]
+    kernel = "math" if backend == "math" else "flash"
+    assert attention.describe(torch.device("cpu"), torch.float32) == f"PyTorch's {kernel} kernel"
+
+
+def test_it_is_held_to_a_kernel(build):
+    tokens = torch.randint(50, (1, 6))
+    held, free = (build(attention={"name": "sdpa", "backend": backend})(tokens) for backend in ("math", "auto"))
+    assert torch.allclose(held, free, atol=1e-5)
+    assert not torch.equal(held, free), "another kernel rounds in another way"
+
+
+def test_a_kernel_that_the_device_lacks_is_refused(build):
+    model = build(attention={"name": "sdpa", "backend": "cudnn"})
+    words = "model.attention.backend: cudnn cannot attend in float32 on cpu; take auto or another backend"
+    with pytest.raises(UserError) as refused:
+        model.attentions[0].describe(torch.device("cpu"), torch.float32)
+    assert str(refused.value) == words
+    with pytest.raises(UserError, match="cudnn cannot attend"):
+        model(torch.zeros(1, 3, dtype=torch.int64))

@@ -1,0 +1,112 @@
+"""FlexAttention (Dong et al. 2024, arXiv:2412.05496): one predicate gives a fused kernel that skips what is not seen.
+
+On CUDA only: in PyTorch 2.13 it has no backward on a CPU. It has no dropout, and a position's bias is computed for all
+pairs, not for one; with either, the callers go another way.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+
+from gpt.model.attention import Place
+from gpt.model.mask import Predicate, Where
+from gpt.model.pattern import Pattern
+
+
+def is_there(device: torch.device) -> bool:
+    """Whether the device has it; it is compiled by Triton."""
+    return device.type == "cuda" and find_spec("triton") is not None
+
+
+def can(query: Tensor, place: Place, dropout: float) -> bool:
+    """Whether it can do a call."""
+    return is_there(query.device) and place.bias is None and not dropout and query.size(-1) >= 16
+
+
+def attend(visible: Predicate, query: Tensor, key: Tensor, value: Tensor, place: Place) -> Tensor:
+    """What a predicate shows, of one text at once: (batch, n_head, length, head_dim)."""
+    where = place.located
+    return fused(query, key, value, place.once(("flex", visible), lambda: block_mask(visible, where, where)))
+
+
+def attend_columns(pattern: Pattern, query: Tensor, key: Tensor, value: Tensor, place: Place) -> Tensor:
+    """What a pattern with columns shows.
+
+    They stand in every block of keys, all of which would have to be visited: they are gathered in front of the keys.
+    """
+    where, near = place.located, Pattern(pattern.window, pattern.sinks)
+    columns = place.once(("columns", pattern), lambda: find_columns(pattern, where))
+    front = [gather(tensor, columns) for tensor in (key, value)]
+    mask = place.once(("flex", pattern), lambda: column_mask(pattern, near, where, columns))
+    return fused(query, torch.cat((front[0], key), dim=2), torch.cat((front[1], value), dim=2), mask)
+
+
+def fused(query: Tensor, key: Tensor, value: Tensor, mask: BlockMask) -> Tensor:
+    """The kernel's call."""
+    flex, _ = kernels(query.device.type)
+    return flex(query, key, value, block_mask=mask, enable_gqa=query.size(1) != key.size(1))
+
+
+@cache
+def kernels(device: str) -> tuple[Any, Any]:
+    """`flex_attention` and `create_block_mask`: compiled on cuda, as they stand elsewhere, where they are tested."""
+    if device != "cuda":
+        return flex_attention, create_block_mask
+    return torch.compile(flex_attention), torch.compile(create_block_mask)
+
+
+def block_mask(visible: Callable[[Where, Where], Tensor], query: Where, key: Where) -> BlockMask:
+    """Which blocks of keys the kernel visits for each block of queries, and what it hides within them.
+
+    Args:
+        visible: who sees whom.
+        query: where the queries are, (rows, query_length); one row stands for all.
+        key: where the keys are, (rows, key_length).
+    """
+    rows, device = query.position.size(0), query.position.device
+
+    def seen(b: Tensor, _: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        row = b if rows > 1 else 0
+        return visible(Where(*(t[row, q] for t in query)), Where(*(t[row, k] for t in key)))
+
+    _, create = kernels(device.type)
+    sizes = query.position.size(1), key.position.size(1)
+    mask: BlockMask = create(seen, rows if rows > 1 else None, None, *sizes, device=device)
+    return mask
+
+
+def find_columns(pattern: Pattern, where: Where) -> Tensor:
+    """Indices of the columns of each row's documents, (rows, length / stride); past the last one, of other tokens."""
+    assert pattern.stride
+    is_column = (where.position >= 0) & ((where.position + 1) % pattern.stride == 0)
+    return is_column.int().argsort(dim=1, descending=True, stable=True)[:, : where.position.size(1) // pattern.stride]
+
+
+def column_mask(pattern: Pattern, near: Pattern, where: Where, columns: Tensor) -> BlockMask:
+    """Of the columns in front, what is beyond window and sinks; of all keys, what is within them.
+
+    What stands in front has a document number of its own: the true one's complement, which is negative.
+    """
+    position, document = (t.gather(1, columns) for t in where)
+    key = Where(torch.cat((position, where.position), dim=1), torch.cat((~document, where.document), dim=1))
+    every, in_place = pattern.visible, near.visible
+
+    def visible(query: Where, key: Where) -> Tensor:
+        in_front = key.document < 0
+        true = Where(key.position, key.document.where(~in_front, ~key.document))
+        shown = in_place(query, true)
+        return torch.where(in_front, every(query, true) & ~shown, shown)
+
+    return block_mask(visible, where, key)
+
+
+def gather(x: Tensor, columns: Tensor) -> Tensor:
+    """(batch, heads, length, width) at (rows, columns) -> (batch, heads, columns, width)."""
+    if columns.size(0) == 1:
+        return x.index_select(2, columns[0])
+    return x.gather(2, columns[:, None, :, None].expand(-1, x.size(1), -1, x.size(3)))

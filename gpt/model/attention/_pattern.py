@@ -1,0 +1,77 @@
+"""Softmax attention over a sparse pattern: what sliding-window and sparse attention share."""
+
+import torch
+from torch import Tensor
+
+from gpt.model.attention import Place, _flex
+from gpt.model.attention._blocks import Layout, block_size, lay_out
+from gpt.model.attention.sdpa import Sdpa
+from gpt.model.cache import Memory
+from gpt.model.cache.rolling import RollingMemory
+from gpt.model.config import GPTConfig
+from gpt.model.mask import Where
+from gpt.model.pattern import Pattern
+
+
+class PatternAttention(Sdpa):
+    """PyTorch's fused kernels on what a pattern shows: O(length · window), forward and backward.
+
+    By FlexAttention (Dong et al. 2024, arXiv:2412.05496) where it can, elsewhere in blocks.
+    """
+
+    def __init__(self, model: GPTConfig, pattern: Pattern) -> None:
+        super().__init__(model)
+        self.pattern = pattern
+        self.visible = pattern.visible
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Place, memory: Memory | None) -> Tensor:
+        """Append to the memory, then mix over what it gives."""
+        if memory is None:
+            return self.mix(query, key, value, place, place.where)
+        assert isinstance(memory, RollingMemory), f"{type(memory).__name__} does not forget"
+        key, value, where = memory.append(key, value, place.where)
+        if place.where is None and query.size(2) == 1 and place.bias is None:
+            return self.fused(query, key, value, None)  # it sees all that the memory gives
+        if where is None or query.size(2) <= block_size(self.pattern.window):
+            return self.mix(query, key, value, place, where)
+        return self.in_blocks(query, key, value, place, where, memory)
+
+    def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
+        """All keys of one text at once."""
+        length = query.size(2)
+        if key_where is None and length <= self.pattern.window and place.bias is None:
+            return self.fused(query, key, value, None, causal=True)
+        if length <= block_size(self.pattern.window):
+            return self.fused(query, key, value, self.score_mask(query, key, place, key_where))
+        if _flex.can(query, place, self.dropout if self.training else 0.0):
+            if self.pattern.stride:
+                return _flex.attend_columns(self.pattern, query, key, value, place)
+            return _flex.attend(self.visible, query, key, value, place)
+        return self.in_blocks(query, key, value, place, key_where, None)
+
+    def in_blocks(
+        self, query: Tensor, key: Tensor, value: Tensor, place: Place, where: Where | None, memory: RollingMemory | None
+    ) -> Tensor:
+        """Block by block; `memory` is the one that gave the keys."""
+        length, total = query.size(2), key.size(2)
+        apart, seen = (memory.apart, memory.length) if memory else (0, length)
+
+        def make() -> Layout:
+            layout = lay_out(self.pattern, place.located, where or place.located, apart, seen, place.bias, query.dtype)
+            if layout.alike and place.bias:
+                return layout._replace(mask=layout.mask.repeat(1, query.size(0), 1, 1))
+            return layout
+
+        layout = place.once(("blocks", self.pattern, apart, total), make)
+        mixed = self.fused(layout.queries(query), layout.keys(key), layout.keys(value), layout.mask)
+        return layout.unfold(mixed, query.size(0), length)
+
+    def build_memory(self, capacity: int) -> Memory:
+        """What the pattern will look back at."""
+        return RollingMemory(self.pattern, capacity)
+
+    def describe(self, device: torch.device, dtype: torch.dtype) -> str:
+        """FlexAttention, or blocks and the kernel that computes them."""
+        if _flex.is_there(device):
+            return "FlexAttention"
+        return f"blocks of {block_size(self.pattern.window)} queries by {super().describe(device, dtype)}"

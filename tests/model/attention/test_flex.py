@@ -1,0 +1,45 @@
+"""What is given to FlexAttention. Its kernels are for CUDA; here it runs written out, and only forward."""
+
+import pytest
+import torch
+
+from gpt.model.attention import _flex
+from gpt.model.mask import Where
+
+CASES = [
+    {"name": "sdpa"},
+    {"name": "sliding_window", "window": 70, "sinks": 3},
+    {"name": "sparse", "window": 20, "sinks": 1, "stride": 50},
+    {"name": "sparse", "window": 70, "sinks": 2, "stride": 9},
+]
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("attention", CASES, ids=lambda v: "-".join(map(str, v.values())))
+@pytest.mark.parametrize("packed", [False, True])
+def test_flex_attention_is_given_what_is_seen(build, monkeypatch, attention, packed):
+    model = build(attention=attention, position="rope", d_model=64, n_kv_head=2, n_layer=1)
+    tokens = torch.randint(1, 50, (2, 150))
+    tokens[0, [30, 31, 90]] = tokens[1, 10] = 0
+    where = Where.packed(tokens, separator=0) if packed else None
+    with torch.no_grad():
+        elsewhere = model(tokens, where=where)
+        calls = []
+        monkeypatch.setattr(_flex, "is_there", lambda device: True)
+        fused = _flex.fused
+        monkeypatch.setattr(_flex, "fused", lambda *args: calls.append(args) or fused(*args))
+        here = model(tokens, where=where)
+    assert len(calls) == (packed or attention["name"] != "sdpa"), "without documents sdpa needs no mask"
+    assert (here - elsewhere).abs().max() <= 1e-5 * elsewhere.abs().max()
+
+
+def test_it_is_on_no_cpu():
+    assert not _flex.is_there(torch.device("cpu"))
+
+
+def test_blocks_of_keys_that_no_query_sees_are_not_visited(build):
+    where = Where.contiguous(0, 1024, "cpu")
+    window = build(attention={"name": "sliding_window", "window": 100, "sinks": 4}).attentions[0]
+    mask = _flex.block_mask(window.visible, where, where)
+    # of 8 blocks of 128 keys: its own, the one before, and the sinks'
+    assert mask.to_dense()[0, 0].sum(-1).tolist() == [1, 2, 3, 3, 3, 3, 3, 3]
