@@ -6,7 +6,6 @@ a query at position p sees the keys at s <= p of its document where
     s + 1 is a multiple of stride   the columns of the Sparse Transformer (Child et al. 2019, arXiv:1904.10509)
 """
 
-from functools import cache
 from typing import NamedTuple
 
 from torch import Tensor
@@ -26,8 +25,9 @@ class Pattern(NamedTuple):
 
     @property
     def visible(self) -> Predicate:
-        """All that is seen; one object for each pattern, by which masks are found again."""
-        return _visible(self)
+        """All that is seen."""
+        shown = within(self.window) | first(self.sinks)
+        return causal & same_document & (shown | every(self.stride) if self.stride else shown)
 
     def kept(self, length: int) -> list[int]:
         """The positions below `length` that stay visible for ever.
@@ -51,11 +51,3 @@ class Pattern(NamedTuple):
             is_column = (position >= self.sinks) & ((position + 1) % self.stride == 0)
             rank = column.where(is_column, rank)
         return rank.clamp(max=count)
-
-
-@cache
-def _visible(pattern: Pattern) -> Predicate:
-    shown = within(pattern.window) | first(pattern.sinks)
-    if pattern.stride:
-        shown = shown | every(pattern.stride)
-    return causal & same_document & shown

@@ -35,11 +35,6 @@ def test_another_document_is_not_seen():
     assert Pattern(8, sinks=8, stride=1).visible(here, there._replace(document=torch.tensor([1])))
 
 
-def test_one_object_for_each_pattern():
-    assert Pattern(3, 1).visible is Pattern(3, 1).visible
-    assert Pattern(3, 1).visible is not Pattern(3, 2).visible
-
-
 @given(st.integers(1, 9), st.integers(0, 9), st.none() | st.integers(1, 9), st.integers(1, 40))
 def test_what_is_kept_is_what_a_far_token_sees_and_each_has_a_rank(window, sinks, stride, length):
     pattern = Pattern(window, sinks, stride)

@@ -1,5 +1,7 @@
 """Softmax attention over a sparse pattern: what sliding-window and sparse attention share."""
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,7 @@ from gpt.model.attention.sdpa import Sdpa
 from gpt.model.cache import Memory
 from gpt.model.cache.rolling import RollingMemory
 from gpt.model.config import GPTConfig
-from gpt.model.mask import Where
+from gpt.model.mask import Predicate, Where
 from gpt.model.pattern import Pattern
 
 
@@ -22,7 +24,7 @@ class PatternAttention(Sdpa):
     def __init__(self, model: GPTConfig, pattern: Pattern) -> None:
         super().__init__(model)
         self.pattern = pattern
-        self.visible = pattern.visible
+        self.visible = shared(pattern)
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Place, memory: Memory | None) -> Tensor:
         """Append to the memory, then mix over what it gives."""
@@ -75,3 +77,9 @@ class PatternAttention(Sdpa):
         if _flex.is_there(device):
             return "FlexAttention"
         return f"blocks of {block_size(self.pattern.window)} queries by {super().describe(device, dtype)}"
+
+
+@cache
+def shared(pattern: Pattern) -> Predicate:
+    """Who is seen: one object for all layers of a pattern, by which they find one another's masks."""
+    return pattern.visible

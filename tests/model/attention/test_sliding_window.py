@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from gpt.config import UserError
+from gpt.model.attention import _softmax
 from gpt.model.attention._pattern import PatternAttention
 from gpt.model.cache.rolling import RollingMemory
 from gpt.model.config import GPTConfig
@@ -57,3 +58,11 @@ def test_it_says_how_it_is_computed(build):
     attention = build(attention=window(window=256)).attentions[0]
     told = attention.describe(torch.device("cpu"), torch.float32)
     assert told == "blocks of 128 queries by PyTorch's flash kernel"
+
+
+def test_layers_share_their_masks(build, monkeypatch):
+    made = []
+    dense_mask = _softmax.dense_mask
+    monkeypatch.setattr(_softmax, "dense_mask", lambda *args: made.append(args) or dense_mask(*args))
+    build(attention=window(layers="SSSL"), n_layer=8)(torch.zeros(1, 12, dtype=torch.int64))
+    assert len(made) == 1, "one for all windows; what sees all needs none"
