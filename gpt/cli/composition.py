@@ -201,6 +201,9 @@ def _reason(error: Exception, groups: Groups) -> str:
     where = getattr(error, "full_key", None) or ""
     if isinstance(error, MissingMandatoryValue):
         return f"{where}: this setting is required; give it, as in {where}=…"
+    elsewhere = re.match(r"Could not override '([^'@]+)'", str(error))
+    if elsewhere and elsewhere[1] in groups:
+        return f"{elsewhere[1]}: a choice of other commands, not of this one; see --help for what there is"
     lines = [where, *(str(e).partition("\n")[0] for e in (error, error.__cause__) if e)]
     return f"{': '.join(line.rstrip('.') for line in lines if line)}; see --help for what there is"
 
