@@ -1,11 +1,14 @@
 """`python -m gpt VERB …`: a table from verb to module, nothing more."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
 from gpt import cli
+from gpt.cli.composition import CONFIGS, groups_in
+from gpt.cli.ending import tell
+from gpt.config import UserError, nearest
 
 
 class Verb(NamedTuple):
@@ -18,33 +21,60 @@ class Verb(NamedTuple):
     """The module's function that does it, as `gpt.cli.main` takes it."""
     does: str
     """What it does, in a few words."""
+    word: str = ""
+    """The choice that a plain word after the verb picks; empty: such a word is a mistake."""
 
 
 VERBS: Mapping[str, Verb] = {
     "bench": Verb(
         "gpt.insight.bench.bench", "BenchSettings", "bench", "training and decoding speed beside transformers"
     ),
+    "inspect": Verb(
+        "gpt.insight.inspect.inspect", "InspectSettings", "inspect", "surprise, next tokens, what each head attends to"
+    ),
+    "study": Verb(
+        "gpt.insight.studying", "StudySettings", "study", "theory measured, a table and a plot each", "study"
+    ),
 }
 
 
 def main() -> None:
-    """Hand over to the verb's module; without a verb list them, with an unknown one exit with code 2."""
-    verb = next(iter(sys.argv[1:]), "--help")
-    if verb in ("-h", "--help"):
+    """Hand over to the verb's module; without a verb list them; a mistake is one line and exit code 2."""
+    name = next(iter(sys.argv[1:]), "--help")
+    if name in ("-h", "--help"):
         print(listed())
-    elif verb in VERBS:
-        sys.argv[1:2] = []
-        module = import_module(VERBS[verb].module)
-        settings, task = (getattr(module, name) for name in VERBS[verb][1:3])
-        cli.main(verb, settings, task, script=f"-m gpt {verb}")
-    else:
-        print(f"error: {verb}: there is no such verb; python -m gpt lists those that there are", file=sys.stderr)
-        sys.exit(2)
+        return
+    try:
+        if name not in VERBS:
+            raise UserError(f"{name}: there is no such verb; python -m gpt lists those that there are")
+        verb = VERBS[name]
+        sys.argv[1:] = with_word(sys.argv[2:], verb.word) if verb.word else sys.argv[2:]
+    except UserError as error:
+        sys.exit(tell(error, debug=False).code)
+    module = import_module(verb.module)
+    cli.main(name, getattr(module, verb.settings), getattr(module, verb.task), script=f"-m gpt {name}")
+
+
+def with_word(argv: Sequence[str], choice: str) -> list[str]:
+    """The arguments of a verb that takes one plain word, NAME, in whose place is `choice=NAME`.
+
+    Raises:
+        UserError: there is no such word, and no help is asked for; or there are several, or an unknown one.
+    """
+    names = groups_in(CONFIGS)[choice]
+    words = [argument for argument in argv if "=" not in argument and argument[:1] not in ("-", "~")]
+    unknown = next((name for word in words for name in word.split(",") if name not in names), None)
+    if unknown is not None:
+        raise UserError(f"{choice}: there is no {unknown!r}; {nearest(unknown, names)}there are {', '.join(names)}")
+    picked = [*words, *(argument for argument in argv if argument.startswith(f"{choice}="))]
+    if len(picked) != 1 and not {"-h", "--help"}.intersection(argv):
+        raise UserError(f"{choice}: name one, as in python -m gpt {choice} NAME; there are {', '.join(names)}")
+    return [f"{choice}={argument}" if argument in words else argument for argument in argv]
 
 
 def listed() -> str:
     """The verbs as lines of text."""
-    lines = [f"  {name:10} {verb.does}" for name, verb in VERBS.items()]
+    lines = [f"  {f'{name} NAME' if verb.word else name:10} {verb.does}" for name, verb in VERBS.items()]
     return "\n".join(
         [
             "python -m gpt VERB …",

@@ -6,9 +6,11 @@ from importlib import import_module
 
 import pytest
 
-from gpt.__main__ import VERBS
+from gpt.__main__ import VERBS, with_word
 from gpt.cli import compose
-from gpt.config import ROOT, Config
+from gpt.config import ROOT, Config, UserError, variant_names
+
+STUDIES = ", ".join(variant_names("gpt.insight.study"))
 
 
 def verb(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -19,6 +21,7 @@ def test_without_a_verb_it_lists_them_and_names_the_scripts() -> None:
     done = verb()
     assert (done.returncode, done.stderr) == (0, "")
     assert "\n  bench      training and decoding speed beside transformers\n" in done.stdout
+    assert "\n  study NAME theory measured" in done.stdout
     assert "train.py" in done.stdout
     assert "sample.py" in done.stdout
 
@@ -51,3 +54,58 @@ def test_a_verbs_mistake_is_one_line_and_exit_code_2() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: batch_sze: there is no such setting; did you mean batch_size?")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "argv, given",
+    [
+        (["scaling", "study.trials=100"], ["study=scaling", "study.trials=100"]),
+        (["seed=3", "scaling"], ["seed=3", "study=scaling"]),
+        (["study=mask", "--cfg"], ["study=mask", "--cfg"]),
+        (["-m", "scaling,mask"], ["-m", "study=scaling,mask"]),
+        (["--help"], ["--help"]),
+        (["mask", "-h"], ["study=mask", "-h"]),
+        (["mask", "to=mask scaling"], ["study=mask", "to=mask scaling"]),
+    ],
+)
+def test_a_plain_word_picks_from_the_verbs_choice(argv: list[str], given: list[str]) -> None:
+    assert with_word(argv, "study") == given
+
+
+@pytest.mark.parametrize("argv", [[], ["seed=3"], ["--cfg"], ["mask", "scaling"], ["mask", "study=scaling"]])
+def test_one_word_is_needed(argv: list[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        with_word(argv, "study")
+    assert str(caught.value) == f"study: name one, as in python -m gpt study NAME; there are {STUDIES}"
+
+
+@pytest.mark.parametrize(
+    "word, meant", [("scalin", "did you mean scaling? "), ("", ""), ("私", ""), ("./mask/", "did you mean mask? ")]
+)
+def test_an_unknown_word_is_told_with_those_that_there_are(word: str, meant: str) -> None:
+    with pytest.raises(UserError) as caught:
+        with_word(["seed=1", word], "study")
+    assert str(caught.value) == f"study: there is no {word!r}; {meant}there are {STUDIES}"
+
+
+@pytest.mark.parametrize("argv", [["study"], ["study", "scalin"]])
+def test_a_missing_or_unknown_word_is_one_line_and_exit_code_2(argv: list[str]) -> None:
+    done = verb(*argv)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: study: ")
+    assert done.stderr.endswith(f"there are {STUDIES}\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["mask", "--help"]])
+def test_help_with_and_without_the_word(argv: list[str]) -> None:
+    done = verb("study", *argv)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "study.keys=64" in done.stdout
+    assert "study.context=32" in done.stdout
+
+
+def test_a_plain_word_is_a_mistake_where_a_verb_takes_none() -> None:
+    done = verb("bench", "baby")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: baby: a setting is written key=value")

@@ -16,7 +16,7 @@ TEXT_KEYS = frozenset({
 ESCAPED_KEYS = frozenset({"prompt", "stop", "dataset.separator"})
 NULL_KEYS = frozenset({
     "dataset.separator", "dataset.validation_path", "dataset.config", "dataset.validation_split", "dataset.revision",
-    "resume", "init",
+    "resume", "init", "to",
 })  # fmt: skip
 FOLDER_KEYS = frozenset({"run", "resume", "init", "to", "hydra.run.dir", "hydra.sweep.dir"})
 """In these ~ is the user's home, where the shell has not seen to it."""
