@@ -131,12 +131,13 @@ class GPT(nn.Module):
         """Floating-point operations to train on one token of a full context (Chowdhery et al. 2022, appendix B).
 
         6 for each parameter (2 forward, 4 backward) but those of tables that are only looked up, which the head is not,
-        and 12 · n_layer · n_head · head_dim · context for the products of attention.
+        and 12 · n_head · head_dim in each layer for every key that a query is compared with: the whole context, or as
+        much as the attention looks at.
         """
         c = self.config
         tables = [self.position] if self.head is None else [self.position, self.embedding]
         looked_up = sum(p.numel() for table in tables for p in table.parameters())
-        attention = 12 * c.n_layer * c.n_head * c.head_size * c.context
+        attention = 12 * c.n_head * c.head_size * sum(attention.compared(c.context) for attention in self.attentions)
         return 6 * (self.count_parameters() - looked_up) + attention
 
 

@@ -122,6 +122,24 @@ def test_flops_by_hand(build):
     assert untied.flops_per_token() == model.flops_per_token(), "tables that are looked up take no product"
 
 
+@pytest.mark.parametrize(
+    "attention, keys",
+    [
+        ({"name": "sdpa"}, 400),
+        ({"name": "sliding_window", "window": 60, "sinks": 4}, 64),
+        ({"name": "sliding_window", "window": 500, "sinks": 4}, 400),
+        ({"name": "sliding_window", "window": 60, "sinks": 4, "layers": "SL"}, 64 + 400),
+        ({"name": "sparse", "window": 100, "sinks": 0, "stride": 50}, 100 + 6),
+        ({"name": "linear"}, 8),  # a state of 8 rows
+    ],
+    ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else "",
+)
+def test_flops_count_the_keys_that_are_looked_at(build, attention, keys):
+    layers = 2 if "layers" in attention else 1
+    model = build(attention=attention, n_layer=layers, context=400)
+    assert model.flops_per_token() == 6 * model.count_parameters() + 12 * 4 * 8 * keys
+
+
 def test_scaled_embeddings(build):
     plain, scaled = build(), build(scale_embedding=True)
     tokens = torch.randint(50, (1, 3))

@@ -106,6 +106,10 @@ class Attention(nn.Module):
         """
         raise NotImplementedError
 
+    def compared(self, length: int) -> int:
+        """How many keys the last query of a text of `length` tokens is multiplied with, for the count of operations."""
+        return length
+
     def build_memory(self, capacity: int) -> Memory:
         """An empty memory for `capacity` tokens."""
         raise NotImplementedError

@@ -68,6 +68,10 @@ class PatternAttention(Sdpa):
         mixed = self.fused(layout.queries(query), layout.keys(key), layout.keys(value), layout.mask)
         return layout.unfold(mixed, query.size(0), length)
 
+    def compared(self, length: int) -> int:
+        """The window and what is kept."""
+        return min(length, self.pattern.window) + len(self.pattern.kept(max(0, length - self.pattern.window)))
+
     def build_memory(self, capacity: int) -> Memory:
         """What the pattern will look back at."""
         return RollingMemory(self.pattern, capacity)

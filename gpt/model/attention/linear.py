@@ -89,6 +89,10 @@ class Linear(Attention):
             products = products.masked_fill(~dense_mask(self.visible, where, where), 0.0)
             return divided(products, products.sum(dim=-1, keepdim=True))
 
+    def compared(self, length: int) -> int:
+        """The rows of the state that it reads and adds to, in place of keys."""
+        return min(length, self.head_dim)
+
     def build_memory(self, capacity: int) -> Memory:
         """A running state, of one size for any capacity."""
         return RecurrentMemory()
