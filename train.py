@@ -8,7 +8,7 @@ import torch
 from gpt import cli
 from gpt.config import ROOT
 from gpt.data.batches import Batches
-from gpt.device import check_memory, choose_device, prepare_device
+from gpt.device import choose_device, prepare_device
 from gpt.model.gpt import GPT
 from gpt.run_folder import RunFolder, claim_folder
 from gpt.training.evaluation import build_evaluator
@@ -27,23 +27,23 @@ def train(settings: TrainSettings, run_dir: Path | None) -> dict[str, str]:
     device = choose_device(settings.device)
     precision = origin.precision(settings.precision, device)
     prepare_device(device)
-    with torch.device("meta"):
-        check_memory(GPT(settings.model.for_vocabulary(1)), device)  # also refuses parts that do not go together
+    settings.check_model(precision)
 
     data = settings.prepare_data(ROOT / "data", origin.tokenizer, origin.check_fingerprint)
     torch.manual_seed(settings.seed)
     model = origin.load(GPT(settings.model.for_vocabulary(data.tokenizer.vocab_size)).to(device))
     batches = Batches(data.train, model.config.context, settings.batch_size, settings.seed)
-    update = Update(model, Guard(settings.optimizer.build(model), settings.clip, precision.scaler()), precision)
+    guard = Guard(settings.optimizer.build(model), settings.clip, precision.scaler())
+    update = Update(model, guard, precision, settings.separator(data.tokenizer))
     rhythm = Rhythm(settings.accumulate, settings.eval_every, settings.save_every)
-    evaluate = build_evaluator(model, data, settings.batch_size // settings.accumulate, precision)
+    evaluate = build_evaluator(update, data, settings.batch_size // settings.accumulate)
 
     horizon = origin.start(settings.horizon())
     mode, first = origin.compile(settings.compile, device), batches.micro_batches(0, settings.accumulate)
     cost = origin.restore(update).compile(mode, first, horizon)
+    summary = origin.describe() + summarize(update, data, batches, horizon, cost)
     run = origin.run or RunFolder(claim_folder(run_dir, settings.name))
     run.start(settings.for_model(model.config), data, settings.keep)
-    summary = origin.describe() + summarize(model, data, batches, horizon, precision, cost)
     loggers = Loggers([logger.build() for logger in settings.logger.values()])
     write, schedule = partial(write_sample, model, data), settings.schedule.build()
     trainer = Trainer(update, batches, schedule, horizon, rhythm, evaluate, run, loggers, write)

@@ -1,12 +1,13 @@
 """Train, save, resume, open and sample on one device, for real: `python tests/device_smoke.py device=cuda`.
 
 CI runs it on the CPU; on a machine with a GPU it is the first thing to run. It checks every precision that the device
-has, compiled and not, with cached decoding against the whole forward, and prints a line for each.
+has, compiled and not, packed and not, with cached decoding against the whole forward, and prints a line for each.
 """
 
 import sys
 import time
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,6 +32,8 @@ from gpt.training.origin import Origin
 from gpt.training.update import Update
 
 STEPS = 40
+SPACE = ord(" ")
+"""A separator of documents of which each window has many."""
 TOLERANCE = {"fp32": 1e-3, "bf16": 5e-2, "fp16": 1e-2}
 """Of cached against uncached logits, relative to the largest; tf32 is on for cuda."""
 
@@ -41,30 +44,31 @@ def main() -> None:
     device = choose_device(name)
     prepare_device(device)
     with TemporaryDirectory() as temporary:
-        for number, (precision, attention, compile_mode) in enumerate(cases(device)):
+        for number, case in enumerate(cases(device)):
             folder = Path(temporary) / str(number)
             folder.mkdir()
-            print(smoke(folder, precision, attention, compile_mode), flush=True)
+            print(smoke(folder, *case), flush=True)
 
 
-def cases(device: torch.device) -> list[tuple[Precision, str, str]]:
+def cases(device: torch.device) -> list[tuple[Precision, str, str, int | None]]:
     """What this device can do; compilation only where it is quick to try, on a GPU."""
     precisions = []
     for name in ("fp32", "bf16", "fp16"):
         with suppress(UserError):
             precisions.append(choose_precision(name, device))
     modes = ["off", "strict"] if device.type == "cuda" else ["off"]
-    return [(p, a, m) for p in precisions for a in variant_names("gpt.model.attention") for m in modes]
+    attentions = variant_names("gpt.model.attention")
+    return list(product(precisions, attentions, modes, (None, SPACE)))
 
 
-def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str) -> str:
+def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str, separator: int | None) -> str:
     """One case; raises where something is wrong."""
     device = precision.device
     data = prepare(BuiltinConfig(years=[1790, 1800]).build(), ByteConfig(), folder / "data")
     sizes = {"vocab_size": 257, "context": 64, "n_layer": 2, "n_head": 4, "n_kv_head": 2, "d_model": 128}
     config = GPTConfig(**sizes, attention={"name": attention})
     torch.manual_seed(0)
-    model, update = build(config, precision)
+    model, update = build(config, precision, separator)
     batches = Batches(data.train, config.context, 16, seed=0)
     cost = update.compile(compile_mode, [batches.batch(0)], Horizon(STEPS))
     start = time.perf_counter()
@@ -78,7 +82,7 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str)
     run.start({"model": model.config.model_dump()}, data, keep=1)
     counts = {"step": STEPS, "tokens": 0, "elapsed": 0.0, "validation_loss": None}
     saved = run.save(model, optimizer_state(model, update.guard.optimizer), {**counts, **update.state()})
-    resumed, again = build(config, precision)
+    resumed, again = build(config, precision, separator)
     origin = Origin(run, saved.state, saved.folder)
     origin.load(resumed)
     origin.restore(again).compile(compile_mode, [batches.batch(0)], Horizon(STEPS))
@@ -98,16 +102,18 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str)
     assert difference < TOLERANCE[precision.name], f"cached logits differ by {difference}"
     text, _ = opened.generate(["The people", "A"], max_new_tokens=30)  # the second is padded
     assert len(text) > 10
+    packing = "stream" if separator is None else "documents"
     return (
-        f"{device} {precision.name} {attention} compile={cost.compiled}: loss {first:.2f} -> {last:.2f}, "
-        f"{speed:,.0f} tokens/s, cached logits within {difference:.1e}, wrote {text!r}"
+        f"{device} {precision.name} {attention} compile={cost.compiled} packing={packing}: "
+        f"loss {first:.2f} -> {last:.2f}, {speed:,.0f} tokens/s, cached logits within {difference:.1e}, wrote {text!r}"
     )
 
 
-def build(config: GPTConfig, precision: Precision) -> tuple[GPT, Update]:
+def build(config: GPTConfig, precision: Precision, separator: int | None) -> tuple[GPT, Update]:
     """A new model, and Muon's and AdamW's updates of it."""
     model = GPT(config).to(precision.device)
-    return model, Update(model, Guard(MuonConfig().build(model), 1.0, precision.scaler()), precision)
+    guard = Guard(MuonConfig().build(model), 1.0, precision.scaler())
+    return model, Update(model, guard, precision, separator)
 
 
 if __name__ == "__main__":

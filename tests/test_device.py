@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from gpt.config import RunError, UserError, variant_class, variant_names
 from gpt.data.batches import Batches
 from gpt.device import REPAYS_AFTER, Precision, choose_device, choose_precision, compile_forward, prepare_device
-from gpt.generation.generate import decode, prefill
+from gpt.generation.reader import decode, prefill
 from gpt.generation.sampler import SamplerSettings, next_token
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT

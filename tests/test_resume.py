@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 
 from gpt.cli.composition import compose
 from gpt.config import ROOT, UserError
+from gpt.run import load
 from gpt.signals import Interrupted, raised
 from gpt.training.settings import TrainSettings
 
@@ -41,7 +42,9 @@ TRAIN = load_script().train
 
 
 def train(folder, *arguments):
-    settings, run_dir = compose("train", [*TINY, *arguments, f"hydra.run.dir={folder}"], TrainSettings)
+    own = any(argument.startswith("dataset=") for argument in arguments)
+    tiny = [argument for argument in TINY if not (own and argument.startswith("dataset."))]
+    settings, run_dir = compose("train", [*tiny, *arguments, f"hydra.run.dir={folder}"], TrainSettings)
     return TRAIN(settings, run_dir)
 
 
@@ -119,6 +122,15 @@ def test_bit_for_bit(tmp_path, optimizer, precision, accumulate):
     assert_same(*stop_and_resume(tmp_path, *parts, "compile=off"))
 
 
+@pytest.mark.parametrize("attention", ["sdpa", "sliding_window", "linear"])
+def test_bit_for_bit_where_tokens_see_only_their_own_document(tmp_path, attention):
+    text = tmp_path / "mine.txt"
+    text.write_text("\n\n".join(f"Document {number * number % 97}." for number in range(600)))
+    own = ["dataset=text", f"dataset.path={text}", "dataset.separator=\\n\\n", f"model/attention={attention}"]
+    whole, stopped = stop_and_resume(tmp_path, *own, "packing=documents", "accumulate=2", "compile=off")
+    assert_same(whole, stopped)
+
+
 @pytest.mark.skipif(not shutil.which("g++"), reason="compiling needs a C++ compiler")
 def test_bit_for_bit_where_it_is_compiled(tmp_path):
     whole, stopped = stop_and_resume(tmp_path, "compile=strict", "precision=bf16")
@@ -176,12 +188,7 @@ def test_more_steps_go_on_after_the_end(tmp_path):
 def test_changed_text_is_refused(tmp_path):
     text = tmp_path / "mine.txt"
     text.write_text("To be, or not to be, that is the question. " * 100)
-    own = ["dataset=text", f"dataset.path={text}"]
-    arguments = [a for a in TINY if "years" not in a]
-    settings, run_dir = compose(
-        "train", [*arguments, *own, "steps=4", f"hydra.run.dir={tmp_path / 'run'}"], TrainSettings
-    )
-    TRAIN(settings, run_dir)
+    train(tmp_path / "run", "dataset=text", f"dataset.path={text}", "steps=4")
     text.write_text("To be, or not to be, that is the question! " * 100)
     with pytest.raises(UserError, match="resume: the text, .*has changed since"):
         resume(tmp_path / "run", "steps=8")
@@ -201,6 +208,18 @@ def test_another_runs_weights_and_tokenizer_begin_a_new_run(tmp_path):
     ).read_bytes()
     resume(tmp_path / "second", "steps=2")
     assert last(tmp_path / "second").name == "step_00000002"
+
+
+def test_another_runs_model_reads_four_times_its_context(tmp_path):
+    """Its weights fit, since rotary positions have none; every fourth angle is one that it knows."""
+    train(tmp_path / "first", "steps=1", "compile=off")
+    more = ["model.context=64", "model.position.factor=4", "packing=documents", "steps=1", "compile=off", "logger=[]"]
+    arguments = [f"init={tmp_path / 'first'}", *more, f"hydra.run.dir={tmp_path / 'second'}"]
+    settings, run_dir = compose("train", arguments, TrainSettings)
+    TRAIN(settings, run_dir)
+    model = load(tmp_path / "second", device="cpu").model
+    assert (model.config.context, model.position.factor) == (64, 4.0)
+    assert model(torch.zeros(1, 64, dtype=torch.int64)).isfinite().all()
 
 
 def start(folder, *arguments):

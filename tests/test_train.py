@@ -69,7 +69,7 @@ def test_every_setting_reaches_its_part(script, tmp_path, kept):
     run(
         script, tmp_path / "run",
         "keep=3", "seed=7", "clip=0.5", "accumulate=2", "eval_every=3", "save_every=4", "budget=1s",
-        "optimizer.lr=0.25",
+        "optimizer.lr=0.25", "packing=documents",
     )  # fmt: skip
     (trainer,) = kept
     assert trainer.rhythm == Rhythm(accumulate=2, eval_every=3, save_every=4)
@@ -84,6 +84,7 @@ def test_every_setting_reaches_its_part(script, tmp_path, kept):
     assert (guard.clip, guard.scaler.is_enabled()) == (0.5, False)
     assert {group["initial_lr"] for group in guard.optimizer.param_groups} == {0.25}
     assert trainer.evaluate.model is trainer.update.model
+    assert (trainer.update.separator, trainer.evaluate.separator) == (256, 256)
 
 
 def resume(script, folder, *arguments):
@@ -144,6 +145,16 @@ def test_a_text_that_has_changed_is_not_gone_on_with(script, tmp_path):
         resume(script, tmp_path / "run", "steps=2")
 
 
+def test_documents_that_cannot_be_told_apart_are_refused_before_anything_is_made(script, tmp_path):
+    (tmp_path / "mine.txt").write_text("To be, or not to be, that is the question. " * 100)
+    own = [argument for argument in TINY if not argument.startswith(("dataset", "tokenizer"))]
+    text = ["dataset=text", f"dataset.path={tmp_path / 'mine.txt'}", "tokenizer=char", "packing=documents"]
+    settings, _ = compose("train", [*own, *text], TrainSettings)
+    with pytest.raises(UserError, match="packing: documents are told apart by an end-of-text"):
+        script.train(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_model_that_cannot_fit_is_refused_before_anything_is_made(script, tmp_path):
     with pytest.raises(UserError, match=r"model: weights, gradients and optimizer take .* GB"):
         run(script, tmp_path / "run", "model.n_layer=1000", "model.d_model=100000")
@@ -170,10 +181,14 @@ def test_loggers_end_also_where_the_training_fails(script, tmp_path, monkeypatch
     assert len(ended) == 1
 
 
-def test_parts_that_do_not_go_together_are_refused_before_data_is_prepared(script, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "wrong, told",
+    [("model.head_dim=7", "odd"), ("model.attention.backend=cudnn", "cudnn cannot attend in float32 on cpu")],
+)
+def test_a_model_that_cannot_be_trained_is_refused_before_data_is_prepared(script, tmp_path, monkeypatch, wrong, told):
     prepared = []
     monkeypatch.setattr(script.TrainSettings, "prepare_data", lambda *_: prepared.append(1))
-    with pytest.raises(UserError, match="odd"):
-        run(script, tmp_path / "run", "model.head_dim=7")
+    with pytest.raises(UserError, match=told):
+        run(script, tmp_path / "run", wrong)
     assert not prepared
     assert not (tmp_path / "run").exists()

@@ -30,8 +30,9 @@ class GenerationSettings(SamplerSettings):
     out, replace puts U+FFFD in its place; null does as the tokenizer was trained to."""
 
     overflow: Overflow = "slide"
-    """When the text outgrows the model's context: slide forgets its oldest quarter and goes on, stop ends the
-    text, error refuses to start where prompt and max_new_tokens do not fit together."""
+    """When the text outgrows the model's context: slide forgets its oldest quarter and goes on, or just goes on where
+    the model remembers equally much of a text of any length; stop ends the text; error refuses to start where prompt
+    and max_new_tokens do not fit together."""
 
 
 class PromptSettings(Config):

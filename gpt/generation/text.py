@@ -7,7 +7,7 @@ from typing import Literal
 
 from gpt.config import UserError
 from gpt.data.tokenizer import Tokenizer, Unknown
-from gpt.generation.generate import NOTHING, crop, generate
+from gpt.generation.generate import NOTHING, crop, generate, prompt_limit
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.stream import TextStream
 from gpt.model.gpt import GPT
@@ -57,7 +57,7 @@ class TextGeneration:
         """Sentences to show the user: prompts that had to be cropped."""
         ids = [encode_prompt(tokenizer, prompt, settings.unknown) for prompt in prompts]
         if settings.overflow != "error":
-            ids, self.notices = crop(ids, model.config.context)
+            ids, self.notices = crop(ids, prompt_limit(model, settings.overflow))
         self._steps = generate(model, ids, settings, tokenizer.vocab_size)
 
     def __iter__(self) -> Iterator[list[str]]:

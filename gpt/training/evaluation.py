@@ -12,6 +12,7 @@ from gpt.data.tokens import Prepared
 from gpt.device import Precision
 from gpt.generation.generate import evaluation_mode
 from gpt.model.gpt import GPT
+from gpt.training.update import Update, where_packed
 
 
 class Evaluation(NamedTuple):
@@ -39,6 +40,7 @@ class Evaluator:
         rows: windows at once.
         byte_lengths: bytes that each token id stands for, 0 for end-of-text.
         precision: what the forward computes in.
+        separator: the token that begins a document, where tokens see only their own; None: they see all before them.
 
     Raises:
         UserError: the split does not fill one window.
@@ -51,12 +53,14 @@ class Evaluator:
         rows: int,
         byte_lengths: np.ndarray,
         precision: Precision,
+        separator: int | None = None,
     ) -> None:
         self.model = model
         self.windows = partial(evaluation_windows, split, model.config.context, rows)
         self.windows()  # refuses a split that is too short now, and not after hours of training
         self.byte_lengths = torch.from_numpy(byte_lengths.astype(np.int64))
         self.precision = precision
+        self.separator = separator
 
     @torch.inference_mode()
     def __call__(self) -> Evaluation:
@@ -64,8 +68,10 @@ class Evaluator:
         nats = text_nats = 0.0
         tokens = size = 0
         for inputs, targets in self.windows():
+            there = inputs.to(self.precision.device)
             with self.precision.autocast(), evaluation_mode(self.model):
-                losses = self.model(inputs.to(self.precision.device), targets.to(self.precision.device))
+                where = where_packed(there, self.separator)
+                losses = self.model(there, targets.to(self.precision.device), where)
             losses = losses.cpu().double()
             lengths = self.byte_lengths[targets.clamp(min=0)] * (targets != IGNORE)
             nats += losses.sum().item()
@@ -75,8 +81,9 @@ class Evaluator:
         return Evaluation(nats / tokens, text_nats / math.log(2) / size if size else math.nan, tokens)
 
 
-def build_evaluator(model: GPT, data: Prepared, rows: int, precision: Precision) -> Evaluator | None:
-    """The evaluator of the data's validation split; None where it holds nothing out."""
+def build_evaluator(update: Update, data: Prepared, rows: int) -> Evaluator | None:
+    """The evaluator of the validation split on what the updates train; None where the data hold nothing out."""
     if data.validation is None:
         return None
-    return Evaluator(model, data.validation, rows, data.tokenizer.byte_lengths(), precision)
+    lengths = data.tokenizer.byte_lengths()
+    return Evaluator(update.model, data.validation, rows, lengths, update.precision, update.separator)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
+import torch
 from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
 
 from gpt.config import Choice, Config, UserError
@@ -11,8 +12,9 @@ from gpt.data.batches import Batches, evaluation_windows
 from gpt.data.dataset import DatasetConfig
 from gpt.data.tokenizer import Tokenizer, TokenizerConfig
 from gpt.data.tokens import Prepared, prepare
-from gpt.device import CompileMode, PrecisionName
+from gpt.device import DTYPES, CompileMode, Precision, PrecisionName, check_memory
 from gpt.model.config import GPTConfig
+from gpt.model.gpt import GPT
 from gpt.training import continuation
 from gpt.training.horizon import Horizon, parse_duration
 from gpt.training.logger import LoggerConfig
@@ -56,6 +58,9 @@ class TrainSettings(Config):
     """Sequences of one update."""
     accumulate: PositiveInt = 1
     """Parts of batch_size that are computed one after the other; more of them take less memory."""
+    packing: Literal["stream", "documents"] = "stream"
+    """stream: tokens see all that stands before them, other documents too; documents: they see only their own, in which
+    positions restart."""
     resume: str | None = None
     """Go on with the run in this folder, or auto: with the newest of these settings that is not at its end, or a new
     one. What the run began with is kept."""
@@ -122,12 +127,26 @@ class TrainSettings(Config):
         )
         return prepared.capped(self.eval_tokens)
 
+    def check_model(self, precision: Precision) -> None:
+        """Refuse a model that the device could not train; it is laid out without memory.
+
+        Raises:
+            UserError: parts that do not go together, more than the device's memory, or an attention that it lacks.
+        """
+        with torch.device("meta"):
+            model = GPT(self.model.for_vocabulary(1))
+        check_memory(model, precision.device)
+        for attention in model.attentions:
+            attention.describe(precision.device, DTYPES[precision.name], self.packing == "documents")
+
     def check_data(self, data: Prepared) -> None:
         """Refuse data that this run could not use.
 
         Raises:
-            UserError: a split too short for the context, or a vocabulary too large for the model.
+            UserError: a split too short for the context, a vocabulary too large for the model, or no end-of-text where
+                documents are to be told apart.
         """
+        self.separator(data.tokenizer)
         context = self.model.for_vocabulary(data.tokenizer.vocab_size).context
         Batches(data.train, context, self.batch_size, self.seed)
         if data.validation is None:
@@ -138,6 +157,21 @@ class TrainSettings(Config):
                 f"eval_tokens: {self.eval_tokens} do not fill one window of model.context {context}; "
                 f"take {context + 1} or more, or null"
             )
+
+    def separator(self, tokenizer: Tokenizer) -> int | None:
+        """The token that begins a document, where tokens shall see only their own; None where they see all before them.
+
+        Raises:
+            UserError: documents are to be told apart, and the tokenizer has no end-of-text.
+        """
+        if self.packing == "stream":
+            return None
+        if tokenizer.end_of_text is None:
+            raise UserError(
+                "packing: documents are told apart by an end-of-text, and the text, a single document, gave "
+                f"tokenizer={tokenizer.name} none; take packing=stream, a text of several documents, or tokenizer=byte"
+            )
+        return tokenizer.end_of_text
 
     def for_model(self, model: GPTConfig) -> dict[str, Any]:
         """What is stored of the settings, as plain data: the model's as it was built, and no word of resuming."""

@@ -5,7 +5,7 @@ import shlex
 from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.data.tokens import Prepared
-from gpt.device import Precision
+from gpt.device import DTYPES
 from gpt.files import nearby
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
@@ -13,7 +13,7 @@ from gpt.model.gpt import GPT
 from gpt.run_folder import RunFolder
 from gpt.training.evaluation import Evaluation
 from gpt.training.horizon import Horizon
-from gpt.training.update import Cost
+from gpt.training.update import Cost, Update
 
 SAMPLE_TOKENS = 150
 """Length of the sample that is shown at the end."""
@@ -22,24 +22,20 @@ PROMPT = 20
 """Characters of the prompt that is proposed, at most."""
 
 
-def summarize(
-    model: GPT,
-    data: Prepared,
-    batches: Batches,
-    horizon: Horizon,
-    precision: Precision,
-    cost: Cost,
-) -> list[tuple[str, str]]:
+def summarize(update: Update, data: Prepared, batches: Batches, horizon: Horizon, cost: Cost) -> list[tuple[str, str]]:
     """The lines that a person reads before the first update.
 
     Args:
-        model: what is trained.
-        data: what it is trained on.
+        update: of what, where and in which numbers.
+        data: what is trained on.
         batches: how.
         horizon: how long.
-        precision: where and in which numbers.
         cost: of one update.
+
+    Raises:
+        UserError: the device cannot compute the attention.
     """
+    model, precision = update.model, update.precision
     c = model.config
     flops = model.flops_per_token() * batches.tokens_per_step
     updates = horizon.updates(cost.seconds)
@@ -53,6 +49,7 @@ def summarize(
             f"over {c.kv_heads} key/value, context {c.context}; "
             f"{c.attention.name}, {c.position.name}, {c.feedforward.name}",
         ),
+        ("attention", f"{c.attention.name}: {attends(update)}"),
         ("data", data.description),
         (
             "tokens",
@@ -64,12 +61,31 @@ def summarize(
             f"each token is seen {epochs:{'.1f' if epochs >= 1 else '.2g'}} times"
             f"{'; what a budget of time gives cannot be repeated exactly' if horizon.budget else ''}",
         ),
+        *packing(update, data, batches),
         ("device", f"{precision.device}; {precision.name}: {precision.reason}; compile {cost.compiled}"),
         (
             "cost",
             f"a step is {flops / 1e9:,.3g} GFLOP and takes {cost.seconds:.2g} s, {which} about {duration(left)}",
         ),
     ]
+
+
+def attends(update: Update) -> str:
+    """By what the layers attend, each way once."""
+    device, dtype = update.precision.device, DTYPES[update.precision.name]
+    packed = update.separator is not None
+    return ", ".join(dict.fromkeys(attention.describe(device, dtype, packed) for attention in update.model.attentions))
+
+
+def packing(update: Update, data: Prepared, batches: Batches) -> list[tuple[str, str]]:
+    """The line that tells of documents, where tokens see only their own.
+
+    Each token of a window but the first may be the end-of-text that begins one more.
+    """
+    if update.separator is None:
+        return []
+    documents = 1 + (batches.context - 1) * data.train.counts.documents / len(data.train)
+    return [("packing", f"documents: a token sees only its own, a window holds parts of {documents:,.1f} on average")]
 
 
 def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT, data: Prepared) -> dict[str, str]:

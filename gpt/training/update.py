@@ -11,6 +11,7 @@ from gpt.config import UserError
 from gpt.data.batches import IGNORE
 from gpt.device import CompileMode, Forward, Precision, compile_forward
 from gpt.model.gpt import GPT
+from gpt.model.mask import Where
 from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
 
@@ -28,13 +29,21 @@ class Cost(NamedTuple):
 
 
 class Update:
-    """Applies one update; the loss is the mean over the targets of all micro-batches together."""
+    """Applies one update; the loss is the mean over the targets of all micro-batches together.
 
-    def __init__(self, model: GPT, guard: Guard, precision: Precision) -> None:
+    Args:
+        model: what is trained.
+        guard: makes the optimizer's step.
+        precision: what the forward computes in.
+        separator: the token that begins a document, where tokens see only their own; None: they see all before them.
+    """
+
+    def __init__(self, model: GPT, guard: Guard, precision: Precision, separator: int | None = None) -> None:
         self.model = model
         self.forward: Forward = model
         self.guard = guard
         self.precision = precision
+        self.separator = separator
 
     def __call__(self, micro_batches: Sequence[MicroBatch]) -> tuple[Tensor, Tensor]:
         """The mean loss in nats and the gradient's norm, scalar tensors on the device; nothing is read back."""
@@ -52,7 +61,7 @@ class Update:
         losses = []
         for inputs, targets in there:
             with self.precision.autocast():
-                loss = forward(inputs, targets).sum() / count
+                loss = forward(inputs, targets, where_packed(inputs, self.separator)).sum() / count
             self.guard.backward(loss)
             losses.append(loss.detach())
         return torch.stack(losses).sum()
@@ -89,6 +98,11 @@ class Update:
         if self.precision.device.type == "cuda":
             return tensor.pin_memory().to(self.precision.device, non_blocking=True)
         return tensor.to(self.precision.device)
+
+
+def where_packed(tokens: Tensor, separator: int | None) -> Where | None:
+    """Where tokens are that see only their own document, which begins with `separator`; None: all are in one."""
+    return None if separator is None else Where.packed(tokens, separator)
 
 
 def refuse_uneven(batch_size: int, accumulate: int) -> None:

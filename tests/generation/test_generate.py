@@ -6,16 +6,10 @@ from hypothesis import given, settings
 from gpt.config import UserError
 from gpt.generation.generate import (
     NOTHING,
-    Windows,
     crop,
-    decode,
     evaluation_mode,
-    following,
     generate,
-    pad_left,
-    prefill,
     tokens_in,
-    where_padded,
 )
 from gpt.generation.settings import GenerationSettings
 from gpt.model.gpt import GPT
@@ -56,7 +50,7 @@ def run(model, prompts, chosen) -> list[list[int]]:
 
 @torch.inference_mode()
 def slow(model, prompt, steps, penalty=1.0):
-    """The oracle: the whole window through the model for each token. Greedy tokens and their logits."""
+    """The oracle: the whole window, or text, through the model for each token. Greedy tokens and their logits."""
     window, tokens, logits = list(prompt), [], []
     for _ in range(steps):
         logits.append(model(torch.tensor([window]))[0, -1])
@@ -64,7 +58,7 @@ def slow(model, prompt, steps, penalty=1.0):
             logits[-1][token] *= penalty if logits[-1][token] < 0 else 1 / penalty
         tokens.append(logits[-1].argmax().item())
         window.append(tokens[-1])
-        if len(window) > model.config.context:
+        if len(window) > model.config.context and not model.endless:
             window = window[max(1, model.config.context // 4) :]
     return tokens, torch.stack(logits)
 
@@ -109,24 +103,6 @@ def test_any_lengths_in_any_context(build_model, lengths, context, new):
     prompts = [[(7 * i + row) % 29 for i in range(min(length, context))] for row, length in enumerate(lengths)]
     rows = run(model, prompts, greedy(max_new_tokens=new))
     assert rows == [slow(model, prompt, new)[0] for prompt in prompts]
-
-
-@pytest.mark.parametrize("prompts", [PROMPTS[:1], PROMPTS[:2]], ids=["alone", "padded"])
-def test_prefill_in_chunks_of_any_size(build_model, variant, prompts):
-    model = build_model(variant)
-    tokens, where = pad_left(prompts, CPU), where_padded([len(p) for p in prompts], CPU)
-    with torch.inference_mode():
-        expected, whole = prefill(model, tokens, where, 16)
-        after = decode(model, expected.argmax(-1, keepdim=True), following(where), whole)
-        for size in range(1, tokens.size(1) + 1):
-            cache = model.build_cache(16)
-            for start in range(0, tokens.size(1), size):
-                part = slice(start, start + size)
-                there = None if where is None else type(where)(*(t[:, part] for t in where))
-                hidden = model.hidden(tokens[:, part], there, cache)
-            assert relative_error(model.logits(hidden[:, -1]), expected) < 1e-5
-            chunked = decode(model, expected.argmax(-1, keepdim=True), following(where), cache)
-            assert relative_error(chunked, after) < 1e-5
 
 
 # Samples
@@ -202,22 +178,32 @@ def test_error_refuses_before_the_first_step(build_model):
 
 
 def test_crop_keeps_the_end_and_says_so():
-    prompts, notices = crop([[1, 2, 3], [1, 2, 3, 4, 5]], context=3)
+    prompts, notices = crop([[1, 2, 3], [1, 2, 3, 4, 5]], limit=3)
     assert prompts == [[1, 2, 3], [3, 4, 5]]
     assert notices == ["prompt 2 of 2 has 5 tokens, the model's context is 3: its first 2 are left out"]
+    assert crop([[1, 2, 3], (1, 2, 3, 4, 5)], limit=None) == ([[1, 2, 3], [1, 2, 3, 4, 5]], [])
 
 
-@pytest.mark.parametrize("new, capacity", [(3, 12), (7, 16), (8, 16), (500, 16)])
-def test_the_cache_is_prompt_and_new_tokens_long_and_never_more_than_the_context(build_model, new, capacity):
-    windows = Windows(build_model(), PROMPTS[:2], new)
-    windows.logits()
-    assert windows.cache.memories[0].capacity == capacity
+@pytest.mark.parametrize("attention, position", [("sliding_window", "rope"), ("linear", "none")])
+def test_a_prompt_beyond_the_context_of_an_endless_model_is_read_as_a_whole(build_model, attention, position):
+    model = Recording.of(build_model((attention, position)))
+    prompts = [[(5 * i) % 29 for i in range(length)] for length in (50, 3, 17)]  # of a context of 16
+    together = run(model, prompts, greedy())
+    logits = torch.stack(model.seen, dim=1)
+    for row, prompt in enumerate(prompts):
+        tokens, expected = slow(model, prompt, 40)
+        assert relative_error(logits[row], expected) < 1e-5
+        assert together[row] == tokens
 
 
-def test_rows_of_one_length_are_not_padded_so_the_model_takes_its_fast_path():
-    assert where_padded([4, 4], CPU) is None
-    assert where_padded([1, 3], CPU).position.tolist() == [[-1, -1, 0], [0, 1, 2]]
-    assert following(where_padded([1, 3], CPU)).position.tolist() == [[1], [3]]
+def test_an_endless_model_ends_at_its_context_where_that_is_asked_for(build_model):
+    model = build_model(("sliding_window", "rope"))
+    rows = run(model, PROMPTS, greedy(overflow="stop"))
+    assert [sum(token != NOTHING for token in row) for row in rows] == [7, 15, 0]  # prompts of 9, 1 and 16
+    with pytest.raises(UserError, match="9 tokens and max_new_tokens=8 exceed the model's context of 16"):
+        run(model, PROMPTS[:1], greedy(overflow="error", max_new_tokens=8))
+    with pytest.raises(ValueError, match="prompt 0 has 17 tokens"):
+        run(model, [[1] * 17], greedy(overflow="stop"))
 
 
 # The model is left as it was
@@ -251,7 +237,7 @@ def test_the_mode_comes_back_after_an_error(build_model):
     "prompts, vocab_size, told",
     [
         ([], 29, "no prompt"),
-        ([[1], []], 29, "prompt 1 has 0 tokens"),
+        ([[1], []], 29, "prompt 1 has no token"),
         ([[1] * 17], 29, "prompt 0 has 17 tokens"),
         ([[1, 29]], 29, "token id 29"),
         ([[-1]], 29, "token id -1"),

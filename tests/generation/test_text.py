@@ -160,6 +160,18 @@ def test_a_long_prompt_is_cropped_with_a_notice_or_refused(model):
     assert write(model, ["TH"], overflow="error", max_new_tokens=3).notices == []
 
 
+def test_a_long_prompt_is_whole_for_a_model_that_reads_on_beyond_its_context():
+    sizes = {"vocab_size": 257, "context": CONTEXT, "n_layer": 1, "n_head": 2, "d_model": 16}
+    model = GPT(parse(GPTConfig, {**sizes, "attention": {"name": "sliding_window"}}))
+    long = "x" * (CONTEXT + 8) + "TH"
+    texts = write(model, [long, "TH"], max_new_tokens=3)
+    assert texts.notices == []
+    assert [sample.tokens for sample in texts.run()] == [3, 3]
+    assert "its first 10 are left out" in write(model, [long], overflow="stop").notices[0]
+    with pytest.raises(UserError, match="42 tokens and max_new_tokens=3 exceed"):
+        write(model, [long], overflow="error", max_new_tokens=3)
+
+
 def test_a_special_token_s_text_in_a_prompt_is_text(model):
     [sample] = write(model, ["<|endoftext|>"], max_new_tokens=1).run()
     assert sample.prompt == "<|endoftext|>"

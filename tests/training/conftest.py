@@ -21,12 +21,12 @@ def precision() -> Precision:
 
 @pytest.fixture
 def build_update(precision):
-    def build(seed: int = 0, clip: float = 1.0, lr: float = 1e-2, **settings) -> Update:
+    def build(seed: int = 0, clip: float = 1.0, lr: float = 1e-2, separator: int | None = None, **settings) -> Update:
         torch.manual_seed(seed)
         sizes = {"vocab_size": 11, "context": 8, "n_layer": 1, "n_head": 2, "d_model": 8}
         model = GPT(GPTConfig(**{**sizes, **settings}))
         guard = Guard(AdamwConfig(lr=lr).build(model), clip, torch.amp.GradScaler("cpu", enabled=False))
-        return Update(model, guard, precision)
+        return Update(model, guard, precision, separator)
 
     return build
 

@@ -77,6 +77,8 @@ def test_what_may_differ_is_taken_and_what_is_the_same_may_be_typed(store, typed
         ({"seed": 8}, "seed", "seed is 7 in .*, and 8 here"),
         ({"batch_size": 8}, "batch_size", "batch_size is 12 in .*, and 8 here"),
         ({"clip": 0.5}, "clip", "clip is 1.0"),
+        ({"packing": "documents"}, "packing", "packing is 'stream' in .*, and 'documents' here"),
+        ({"model": {"position": {"name": "rope", "factor": 2}}}, "model.position.factor", r"factor is 1\.0"),
         ({"model": {"n_layer": 9}}, "model.n_layer", r"model\.n_layer is 4 in .*, and 9 here"),
         ({"optimizer": {"name": "adamw", "lr": 0.5}}, "optimizer.lr", r"optimizer\.lr is 0.002"),
         ({"schedule": {"name": "cosine"}}, "schedule", r"schedule\.name is 'linear' in .*, and 'cosine' here"),
@@ -103,6 +105,18 @@ def test_all_that_is_typed_is_compared(store):
     assert completed(TrainSettings, same, {"batch_size", "seed", "steps", "resume"}, None)["steps"] == 99
     with pytest.raises(UserError, match="batch_size is 12"):
         completed(TrainSettings, composed(resume=str(folder), seed=7), {"batch_size", "seed", "resume"}, None)
+
+
+def test_a_run_from_before_a_setting_was_there_goes_on_with_its_default(store):
+    folder = store(packing="stream")
+    text = (folder / "config.yaml").read_text()
+    older = text.replace("packing: stream\n", "").replace("    factor: 1.0\n", "")
+    assert len(text) - len(older) == 32, "both lines were there"
+    (folder / "config.yaml").write_text(older)
+    merged = completed(TrainSettings, composed(resume=str(folder)), {"resume"}, None)
+    assert (merged["packing"], merged["model"]["position"]["factor"]) == ("stream", 1.0)
+    auto = completed(TrainSettings, composed(resume="auto", steps=10), {"resume"}, None)
+    assert auto["resume"] == str(folder), "and is found again"
 
 
 def test_steps_take_the_place_of_a_budget(store):
@@ -215,6 +229,15 @@ def test_another_runs_model_and_tokenizer_are_begun_with(source):
     data["model"]["dropout"] = 0.5
     assert completed(TrainSettings, data, {"init", "model.dropout"}, None)["model"]["dropout"] == 0.5
     assert merged["model"]["dropout"] == 0.25
+
+
+def test_another_runs_weights_may_read_more_and_be_packed_otherwise(source):
+    data = composed(init=str(source), packing="documents")
+    data["model"] |= {"context": 64, "position": {"name": "rope", "base": 10000.0, "factor": 4}}
+    typed = {"init", "packing", "model.context", "model.position.factor"}
+    chosen = parse(TrainSettings, completed(TrainSettings, data, typed, None))
+    assert (chosen.packing, chosen.model.context, chosen.model.position.factor) == ("documents", 64, 4.0)
+    assert chosen.model.d_model == 8
 
 
 def test_auto_takes_a_run_that_began_with_the_same_weights(source, store, root, make_run):

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -13,7 +14,7 @@ SPLIT = np.array([1, 5, 3, 10, 2, 8, 8, 9, 0, 10, 4, 7, 6, 2, 1, 3, 10, 5, 5, 9,
 
 
 def evaluator(update, rows=2, split=SPLIT):
-    return Evaluator(update.model, split, rows, LENGTHS, update.precision)
+    return Evaluator(update.model, split, rows, LENGTHS, update.precision, update.separator)
 
 
 def test_the_whole_split_equals_a_sum_by_hand(build_update):
@@ -34,6 +35,25 @@ def test_the_whole_split_equals_a_sum_by_hand(build_update):
     assert result.loss == pytest.approx(nats / 20, rel=1e-6)
     assert result.bits_per_byte == pytest.approx(bits / size, rel=1e-6)
     assert result.perplexity == pytest.approx(math.exp(nats / 20), rel=1e-6)
+
+
+@pytest.mark.parametrize("separator", [10, 0])
+def test_documents_that_see_only_themselves_equal_a_sum_by_hand(build_update, separator):
+    """Each document of a window by itself; padding, which is 0, may look like many more documents."""
+    update = build_update(separator=separator)
+    nats = 0.0
+    with torch.no_grad():
+        update.model.eval()
+        for start in (0, 8, 16):
+            window = SPLIT[start : start + 9]
+            begins = [0, *(i for i, token in enumerate(window[:-1]) if token == separator and i > 0), len(window) - 1]
+            for first, last in itertools.pairwise(begins):
+                document = torch.from_numpy(window[first : last + 1])[None]
+                nats += update.model(document[:, :-1], document[:, 1:]).double().sum().item()
+    result = evaluator(update)()
+    assert (result.loss, result.tokens) == (pytest.approx(nats / 20, rel=1e-6), 20)
+    stream = evaluator(build_update())().loss
+    assert (result.loss == pytest.approx(stream, rel=1e-6)) == (separator == 0), "which begins a window, and no other"
 
 
 def test_it_leaves_the_model_in_the_mode_that_it_was_in(build_update):
@@ -60,7 +80,7 @@ def test_a_split_of_nothing_but_end_of_text_has_no_bits_per_byte(build_update):
 
 def test_losses_are_summed_in_fp64(build_update):
     update = build_update()
-    update.model.forward = lambda inputs, targets: torch.where(targets == 0, 2.0**24, 1.0)
+    update.model.forward = lambda inputs, targets, where: torch.where(targets == 0, 2.0**24, 1.0)
     split = np.array([1, 2, 3, 4, 0, 5, 6, 7, 8])
     assert evaluator(update, split=split)().loss == (2**24 + 7) / 8  # fp32 has no 2^24 + 7
 

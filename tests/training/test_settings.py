@@ -1,7 +1,10 @@
 import pytest
+import torch
 
 from gpt.config import UserError, parse
+from gpt.data.tokenizer.byte import ByteConfig
 from gpt.data.tokenizer.char import CharConfig
+from gpt.device import Precision
 from gpt.model.config import GPTConfig
 from gpt.training.settings import TrainSettings
 
@@ -73,6 +76,34 @@ def test_a_tokenizer_and_a_fingerprint_reach_the_preparation(tmp_path):
     data = settings(**given).prepare_data(tmp_path / "data", tokenizer, seen.append)
     assert (data.tokenizer.name, data.tokenizer.vocab_size) == ("char", tokenizer.vocab_size)
     assert seen == [data.fingerprint]
+
+
+@pytest.mark.parametrize("packing, separator", [("stream", None), ("documents", 256)])
+def test_documents_are_told_apart_by_the_end_of_text(packing, separator):
+    chosen = settings(packing=packing)
+    assert chosen.separator(ByteConfig().build(lambda _: iter([["abc"]]))) == separator
+    assert settings().packing == "stream"
+
+
+def test_documents_cannot_be_told_apart_without_an_end_of_text(tmp_path):
+    given = {**folder_of(tmp_path, "ab" * 50, "b" * 50), "tokenizer": {"name": "char"}}
+    with pytest.raises(UserError, match=r"^packing: .*tokenizer=char none; take packing=stream, .* or tokenizer=byte$"):
+        settings(**given, packing="documents").prepare_data(tmp_path / "data")
+    assert list((tmp_path / "data").iterdir()) == []
+    assert settings(**given).prepare_data(tmp_path / "data").tokenizer.end_of_text is None
+
+
+def test_a_model_that_the_device_cannot_train_is_refused():
+    fp32 = Precision("fp32", "as set", torch.device("cpu"))
+    settings().check_model(fp32)
+    with pytest.raises(UserError, match=r"odd"):
+        settings(model={"head_dim": 7}).check_model(fp32)
+    with pytest.raises(UserError, match=r"model: weights, gradients and optimizer take .* GB"):
+        settings(model={"n_layer": 1000, "d_model": 99_996}).check_model(fp32)
+    with pytest.raises(
+        UserError, match=r"^model\.attention\.backend: cudnn cannot attend in float32 on cpu; take auto"
+    ):
+        settings(model={"attention": {"name": "sdpa", "backend": "cudnn"}}).check_model(fp32)
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,18 @@ from gpt.data.tokens import Prepared
 from gpt.device import Precision
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
+from gpt.model.attention.sdpa import Sdpa
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.run_folder import RunFolder
 from gpt.training.evaluation import Evaluation
+from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
+from gpt.training.optimizer.adamw import AdamwConfig
 from gpt.training.summary import conclude, first_words, summarize
-from gpt.training.update import Cost
+from gpt.training.update import Cost, Update
 
+CPU = torch.device("cpu")
 TOKENIZER = ByteConfig().build(lambda: iter(()))
 
 
@@ -33,7 +37,7 @@ def model():
 
 
 def split(tokens):
-    return TokenFile(Path("nowhere"), Counts(tokens=tokens, documents=1, text_bytes=tokens), 257)
+    return TokenFile(Path("nowhere"), Counts(tokens=tokens, documents=tokens // 10, text_bytes=tokens), 257)
 
 
 def data(validation):
@@ -68,10 +72,11 @@ def test_documents_that_are_no_longer_than_a_prompt_need_none(tmp_path):
     assert first_words(written(tmp_path, [*b"the first document has words", 256, *b"other"])) == "the first document"
 
 
-def lines(model, horizon, validation=2000):
+def lines(model, horizon, validation=2000, separator=None, precision="fp32"):
     batches = Batches(np.zeros(1010, dtype=np.int64), context=10, batch_size=50, seed=0)  # 100 windows of 10
-    precision = Precision("fp32", "as set", torch.device("cpu"))
-    return dict(summarize(model, data(validation), batches, horizon, precision, Cost(0.5, "off")))
+    guard = Guard(AdamwConfig().build(model), 1.0, torch.amp.GradScaler("cpu", enabled=False))
+    update = Update(model, guard, Precision(precision, "as set", torch.device("cpu")), separator)
+    return dict(summarize(update, data(validation), batches, horizon, Cost(0.5, "off")))
 
 
 def test_the_lines_before_a_training(model):
@@ -85,6 +90,31 @@ def test_the_lines_before_a_training(model):
     # 40 updates of 50 of the 100 windows
     assert shown["training"] == "40 steps of 50 x 10 tokens: each token is seen 20.0 times"
     assert shown["device"] == "cpu; fp32: as set; compile off"
+
+
+def test_by_what_it_attends_is_told_in_the_precision_that_it_computes_in(model, monkeypatch):
+    assert lines(model, Horizon(40))["attention"] == f"sdpa: {model.attentions[0].describe(CPU, torch.float32)}"
+    told = []
+    monkeypatch.setattr(Sdpa, "describe", lambda _, device, dtype: told.append((device, dtype)) or "by hand")
+    assert lines(model, Horizon(40), precision="bf16")["attention"] == "sdpa: by hand"
+    assert told == [(CPU, torch.bfloat16)]
+
+
+def test_layers_that_attend_in_several_ways_tell_each_once():
+    config = GPTConfig(
+        vocab_size=257, context=1024, n_layer=4, n_head=2, d_model=16,
+        attention={"name": "sliding_window", "layers": "SL"},
+    )  # fmt: skip
+    window, whole = (layer.describe(CPU, torch.float32) for layer in GPT(config).attentions[:2])
+    assert window != whole
+    assert lines(GPT(config), Horizon(40))["attention"] == f"sliding_window: {window}, {whole}"
+
+
+def test_packed_documents_are_told(model):
+    """101 documents in 1,010 tokens: a window of 10 begins in one, and of its 9 other tokens 0.9 begin another."""
+    told = "documents: a token sees only its own, a window holds parts of 1.9 on average"
+    assert lines(model, Horizon(40), separator=256)["packing"] == told
+    assert "packing" not in lines(model, Horizon(40))
 
 
 def test_the_cost_is_of_all_tokens_of_all_steps(model, monkeypatch):

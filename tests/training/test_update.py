@@ -19,10 +19,11 @@ def halves(batch):
     return [tuple(t.chunk(4)[i] for t in batch) for i in range(4)]
 
 
-def test_any_split_of_a_batch_gives_one_gradient(build_update, tokens):
+@pytest.mark.parametrize("separator", [None, 10])
+def test_any_split_of_a_batch_gives_one_gradient(build_update, tokens, separator):
     batch = Batches(tokens, 8, 8, seed=0).batch(0)
-    loss, whole = gradient(build_update(), [batch])
-    split_loss, split = gradient(build_update(), halves(batch))
+    loss, whole = gradient(build_update(separator=separator), [batch])
+    split_loss, split = gradient(build_update(separator=separator), halves(batch))
     assert torch.allclose(loss, split_loss)
     for name in whole:
         assert torch.allclose(whole[name], split[name], atol=1e-7), name
@@ -47,6 +48,51 @@ def test_the_loss_is_the_mean_over_targets(build_update, tokens):
     loss = update.gradients([(inputs, targets)], update.forward)
     assert torch.allclose(loss, expected)
     assert not loss.requires_grad, "it holds no graph"
+
+
+# Packed documents: 10 begins one, and ends the one before
+
+PACKED = torch.tensor([[1, 2, 3, 10, 4, 5, 6, 7, 10]])
+"""The end of a document, and one that stands there as a whole."""
+
+
+def loss_of(update, row, first=0):
+    """The mean loss of the targets from place `first` on, of a row of tokens."""
+    inputs, targets = row[:, :-1], row[:, 1:].clone()
+    targets[:, :first] = IGNORE
+    return update.gradients([(inputs, targets)], update.forward)
+
+
+@pytest.mark.parametrize("position", ["rope", "learned"])
+def test_a_document_is_learned_from_as_if_it_stood_alone(build_update, position):
+    """Its positions restart, and nothing before it is seen; learned positions are told apart by their rows."""
+    update = build_update(separator=10, position={"name": position})
+    alone, beside = loss_of(update, PACKED[:, 3:]), loss_of(update, PACKED, first=3)
+    assert torch.allclose(beside, alone, rtol=1e-6)
+    stream = build_update(position={"name": position})
+    assert not torch.allclose(loss_of(stream, PACKED, first=3), alone, rtol=1e-6)
+    assert torch.allclose(loss_of(stream, PACKED[:, 3:]), alone, rtol=1e-6), "alone it is the same"
+
+
+def test_the_other_documents_of_a_row_change_neither_loss_nor_gradient(build_update):
+    other = PACKED.clone()
+    other[0, :3] = torch.tensor([9, 8, 0])
+    (loss, one), (other_loss, two) = (
+        gradient(update, [(row[:, :-1], torch.where(torch.arange(8) < 3, IGNORE, row[:, 1:]))])
+        for update, row in ((build_update(separator=10), PACKED), (build_update(separator=10), other))
+    )
+    assert torch.equal(loss, other_loss)
+    rest = {name: grad for name, grad in one.items() if name != "embedding.weight"}
+    assert all(torch.allclose(grad, two[name], atol=1e-9) for name, grad in rest.items())
+    assert not torch.equal(loss_of(build_update(), PACKED, first=3), loss_of(build_update(), other, first=3))
+
+
+def test_where_documents_begin_is_found_on_the_device(build_update):
+    """On a device that holds no numbers whatever is read back is an error."""
+    update = build_update(separator=10)
+    update.model.to("meta")
+    update.precision = Precision("fp32", "as set", torch.device("meta"))
+    assert loss_of(update, PACKED).is_meta
 
 
 def test_measuring_changes_nothing(build_update, tokens):

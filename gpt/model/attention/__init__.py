@@ -114,8 +114,13 @@ class Attention(nn.Module):
         """An empty memory for `capacity` tokens."""
         raise NotImplementedError
 
-    def describe(self, device: torch.device, dtype: torch.dtype) -> str:
+    def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
         """By what `attend` is computed there in training, in a few words.
+
+        Args:
+            device: where.
+            dtype: in which numbers.
+            packed: whether in documents that do not see one another.
 
         Raises:
             UserError: it cannot be.

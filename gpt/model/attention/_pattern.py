@@ -76,11 +76,11 @@ class PatternAttention(Sdpa):
         """What the pattern will look back at."""
         return RollingMemory(self.pattern, capacity)
 
-    def describe(self, device: torch.device, dtype: torch.dtype) -> str:
+    def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
         """FlexAttention, or blocks and the kernel that computes them."""
         if _flex.is_there(device):
             return "FlexAttention"
-        return f"blocks of {block_size(self.pattern.window)} queries by {super().describe(device, dtype)}"
+        return f"blocks of {block_size(self.pattern.window)} queries by {super().describe(device, dtype, packed=True)}"
 
 
 @cache

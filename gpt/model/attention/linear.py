@@ -12,6 +12,7 @@ in a softmax that keeps the exponent small; here a factor common to all products
 moved towards 0, where φ tells its values apart least.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 import torch
@@ -62,7 +63,7 @@ class Linear(Attention):
             assert isinstance(memory, RecurrentMemory), f"{type(memory).__name__} keeps no running state"
         state = memory.read(key, value) if memory else State.empty(key, value)
         mixed = []
-        with torch.autocast(key.device.type, enabled=False):
+        with in_full(key.device):
             blocks = zip(*(x.split(BLOCK, dim=2) for x in (query, key, value)), strict=True)
             for (q, k, v), where in zip(blocks, blocks_of(place.where, key), strict=True):
                 out, state = self.mix(q, k, v, where, state)
@@ -84,7 +85,7 @@ class Linear(Attention):
     def weights(self, query: Tensor, key: Tensor, place: Place) -> Tensor:
         """φ(q)·φ(k) over the visible keys, divided by their sum: (batch, n_head, length, length), fp32 at least."""
         where = place.where or Where.contiguous(0, key.size(2), key.device)
-        with torch.autocast(key.device.type, enabled=False):
+        with in_full(key.device):
             products = features_of(query, None) @ self.repeat(features_of(key, None)).mT
             products = products.masked_fill(~dense_mask(self.visible, where, where), 0.0)
             return divided(products, products.sum(dim=-1, keepdim=True))
@@ -97,7 +98,7 @@ class Linear(Attention):
         """A running state, of one size for any capacity."""
         return RecurrentMemory()
 
-    def describe(self, device: torch.device, dtype: torch.dtype) -> str:
+    def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
         """The chunked form."""
         return f"chunks of {CHUNK} tokens and a running state"
 
@@ -108,6 +109,12 @@ def blocks_of(where: Where | None, key: Tensor) -> list[Where] | list[None]:
         return [None] * -(-key.size(2) // BLOCK)
     parts = (t.expand(key.size(0), -1).split(BLOCK, dim=1) for t in where)
     return [Where(*part) for part in zip(*parts, strict=True)]
+
+
+def in_full(device: torch.device) -> AbstractContextManager[None]:
+    """Within, nothing is rounded to what an autocast around says; on meta there is none to turn off."""
+    there = torch.amp.is_autocast_available(device.type)
+    return torch.autocast(device.type, enabled=False) if there else nullcontext()
 
 
 def widened(x: Tensor) -> Tensor:

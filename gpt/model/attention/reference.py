@@ -33,7 +33,7 @@ class Reference(SoftmaxAttention):
         weights = F.dropout(self.weights(query, key, place, key_where), self.dropout, self.training)
         return weights @ self.repeat(value)
 
-    def describe(self, device: torch.device, dtype: torch.dtype) -> str:
+    def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
         """As the formula stands."""
         return "written out"
 

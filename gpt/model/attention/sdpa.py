@@ -96,13 +96,16 @@ class Sdpa(SoftmaxAttention):
         shared = ("biased", self.visible, key_where is None, key.size(2), query.dtype)
         return place.once(shared, lambda: bias.masked_fill(~visible, float("-inf")).to(query.dtype))
 
-    def describe(self, device: torch.device, dtype: torch.dtype) -> str:
-        """The kernel that PyTorch takes for a causal call of this layer's shape."""
+    def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
+        """The kernel that PyTorch takes for a call of this layer's shape, or what takes its place for documents."""
+        if packed and self.backend == "auto" and _flex.is_there(device):
+            return "FlexAttention"
         query, key = (torch.empty(1, n, 128, self.head_dim, device=device, dtype=dtype) for n in self._heads())
+        mask = torch.ones(1, 1, 128, 128, dtype=torch.bool, device=device) if packed else None
         with self._held():
-            self.fused(query, key, key, None, causal=True)  # refuses a kernel that cannot
+            self.fused(query, key, key, mask, causal=not packed)  # refuses a kernel that cannot
             choice = torch._fused_sdp_choice(
-                query, key, key, dropout_p=self.dropout, is_causal=True, enable_gqa=self.n_kv_head != self.n_head
+                query, key, key, mask, self.dropout, not packed, enable_gqa=self.n_kv_head != self.n_head
             )
         name = next(name for name, backend in BACKENDS.items() if backend.value == choice)
         return f"PyTorch's {name} kernel"

@@ -6,6 +6,7 @@ from torch import nn
 
 from gpt.config import variant_names
 from gpt.model.attention import Place
+from gpt.model.attention._softmax import SoftmaxAttention
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where
 
@@ -47,20 +48,30 @@ def test_heads_are_joined_one_after_the_other(name, values, heads, mixed):
     assert built(torch.zeros(1, 1, 4), ONE_TOKEN).flatten().tolist() == mixed
 
 
+@pytest.mark.parametrize("length", [1, 100])
 @pytest.mark.parametrize("name", ATTENTIONS)
-def test_attention_weights_have_dropout(name):
+def test_softmax_weights_have_dropout(name, length):
     built = attention([0.0] * 12, name, dropout=0.5)
-    query, ones = torch.zeros(50, 2, 1, 2), torch.ones(50, 2, 1, 2)
+    if not isinstance(built, SoftmaxAttention):
+        pytest.skip("forms no weights that could be dropped")
+    place = Place(None, torch.arange(length)[None], None, None)
+    query, ones = torch.zeros(50, 2, length, 2), torch.ones(50, 2, length, 2)
     torch.manual_seed(0)
-    dropped = built.train().attend(query, query, ones, ONE_TOKEN, None)
-    assert set(dropped.flatten().tolist()) == {0.0, 2.0}  # the one weight 1 is dropped, or divided by 1 - 0.5
-    assert (built.eval().attend(query, query, ones, ONE_TOKEN, None) == 1).all()
+    dropped = built.train().attend(query, query, ones, place, None)
+    # the first token's one weight 1 is dropped, or divided by 1 - 0.5; on the average nothing changes
+    assert set(dropped[:, :, 0].flatten().tolist()) == {0.0, 2.0}
+    assert dropped[:, :, -1].std() > 0.1
+    assert dropped.mean().item() == pytest.approx(1, abs=0.1 if length > 1 else 0.3)
+    assert torch.allclose(built.eval().attend(query, query, ones, place, None), ones)
 
 
 @pytest.mark.parametrize("position, relative", [("rope", True), ("alibi", True), ("none", True), ("learned", False)])
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_relative_positions_see_distances_alone(build, name, position, relative):
-    model = build(attention=name, position=position)
+    model = build(attention=name, position="none", context=32)  # a window of 8 tokens, a quarter, shows all 6
+    if position != "none" and not isinstance(model.attentions[0], SoftmaxAttention):
+        pytest.skip("has no scores of which distances could be told")
+    model = build(attention=name, position=position, context=32)
     tokens = torch.randint(50, (1, 6))
     here, there = (model(tokens, where=Where.contiguous(start, 6, "cpu")) for start in (0, 7))
     assert torch.allclose(here, there, atol=1e-4) is relative

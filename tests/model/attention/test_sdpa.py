@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional as F
 
 from gpt.config import UserError
-from gpt.model.attention import sdpa
+from gpt.model.attention import _flex, sdpa
 from gpt.model.mask import Predicate, Where
 
 
@@ -69,3 +69,16 @@ def test_a_kernel_that_the_device_lacks_is_refused(build):
     assert str(refused.value) == words
     with pytest.raises(UserError, match="cudnn cannot attend"):
         model(torch.zeros(1, 3, dtype=torch.int64))
+
+
+def test_documents_are_computed_by_flex_attention_where_it_is(build, monkeypatch):
+    told = {}
+    for backend in ("auto", "math"):
+        attention = build(attention={"name": "sdpa", "backend": backend}).attentions[0]
+        told[backend, False] = attention.describe(torch.device("cpu"), torch.float32, packed=True)
+        with monkeypatch.context() as there:
+            there.setattr(_flex, "is_there", lambda device: True)
+            told[backend, True] = attention.describe(torch.device("cpu"), torch.float32, packed=True)
+    assert told["auto", True] == "FlexAttention"
+    assert told["auto", False] == "PyTorch's flash kernel"
+    assert told["math", True] == told["math", False] == "PyTorch's math kernel"

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from gpt.config import UserError
+from gpt.config import UserError, parse
 from gpt.model.config import GPTConfig
 from gpt.model.position.alibi import Alibi, AlibiConfig, slopes
 from gpt.model.position.learned import Learned
@@ -16,6 +16,23 @@ def test_rope_by_hand():
     # pair 0 is (x[0], x[2]), turned by 1; pair 1 is (x[1], x[3]), turned by 100^(-1/2) = 0.1
     turned = rotation(torch.tensor([[[[1.0, 0.0, 0.0, 1.0]]]])).flatten().tolist()
     assert turned == pytest.approx([math.cos(1), -math.sin(0.1), math.sin(1), math.cos(0.1)], abs=1e-6)
+
+
+@pytest.mark.parametrize("position", [0, 4, 6, 1020])
+def test_a_factor_of_4_turns_by_a_quarter(position):
+    stretched = Rope(head_dim=8, base=10000.0, factor=4.0).rotation(torch.tensor([[position]]))
+    angle = [position / 4 * 10000.0 ** (-2 * i / 8) for i in range(4)]
+    assert stretched.cos.flatten().tolist() == pytest.approx([math.cos(a) for a in angle], abs=1e-4)
+    assert stretched.sin.flatten().tolist() == pytest.approx([math.sin(a) for a in angle], abs=1e-4)
+    if position % 4 == 0:
+        plain = Rope(head_dim=8, base=10000.0).rotation(torch.tensor([[position // 4]]))
+        assert torch.equal(stretched.cos, plain.cos)
+        assert torch.equal(stretched.sin, plain.sin)
+
+
+def test_a_factor_below_1_is_refused():
+    with pytest.raises(UserError, match=r"factor: expected greater than or equal to 1, got 0\.5"):
+        parse(RopeConfig, {"factor": 0.5})
 
 
 def test_rope_scores_depend_on_distance_alone():
@@ -59,6 +76,8 @@ def test_the_settings_reach_the_module():
     assert RopeConfig(base=100.0).build(model).rotation(torch.tensor([[1]])).sin.flatten().tolist() == pytest.approx(
         [math.sin(1), math.sin(0.1)]  # a head is 4 wide: 100^0 and 100^(-2/4)
     )
+    halved = RopeConfig(base=100.0, factor=2.0).build(model).rotation(torch.tensor([[1]]))
+    assert halved.sin.flatten().tolist() == pytest.approx([math.sin(0.5), math.sin(0.05)])
     table = SinusoidalConfig(base=100.0).build(model).embed(torch.tensor([[1]])).flatten()
     assert table[8].item() == pytest.approx(math.sin(0.1))  # dimension 8 of 16
     assert AlibiConfig().build(model).slopes == [2**-2, 2**-4, 2**-6, 2**-8]
