@@ -54,7 +54,10 @@ def build(attention="sdpa", position="rope", **settings) -> GPT:
 @pytest.mark.parametrize("norm", ["rmsnorm", "layernorm"])
 @pytest.mark.parametrize("optimizer", variant_names(OPTIMIZERS))
 def test_an_update_and_a_decode_step_stay_on_the_device(attention, position, norm, optimizer, tokens):
-    model = build(attention, position, norm=norm, bias=norm == "layernorm", dropout=0.1)
+    try:
+        model = build(attention, position, norm=norm, bias=norm == "layernorm", dropout=0.1)
+    except UserError as refused:  # parts that do not go together
+        pytest.skip(str(refused))
     guard = Guard(
         variant_class(OPTIMIZERS, optimizer)(name=optimizer).build(model),
         1.0,
