@@ -11,6 +11,8 @@ import pytest
 
 from gpt.cli import compose
 from gpt.config import ROOT
+from gpt.insight.bench.settings import BenchSettings
+from gpt.insight.studying import StudySettings
 from gpt.training.settings import TrainSettings
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -34,6 +36,7 @@ def blocks(language: str) -> list[str]:
 COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("python ")]
 TRAININGS = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python train.py")]
 LOOKS = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python data/prepare.py")]
+VERBS = [shlex.split(line, comments=True)[3:] for line in COMMANDS if line.startswith("python -m gpt")]
 SAMPLES = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python sample.py")]
 
 
@@ -67,6 +70,7 @@ def run(checkout, *arguments):
 def test_there_are_commands():
     assert len(TRAININGS) >= 12
     assert LOOKS
+    assert len(VERBS) >= 5
     assert len(SAMPLES) >= 4
 
 
@@ -96,6 +100,21 @@ def test_sampling_commands(checkout, arguments):
     out = run(checkout, "sample.py", *arguments, "max_new_tokens=20")
     for prompt in [a.removeprefix("prompt=") for a in arguments if a.startswith("prompt=")]:
         assert prompt in out
+
+
+@pytest.mark.parametrize("arguments", VERBS, ids=" ".join)
+def test_verbs(checkout, arguments):
+    if arguments[1] in ("complexity", "recall"):
+        compose("study", [f"study={arguments[1]}"], StudySettings)
+        return
+    if arguments[0] == "bench":
+        compose("bench", arguments[1:], BenchSettings)
+        return
+    told = [
+        line for line in run(checkout, "-m", "gpt", *arguments).splitlines() if line.startswith(("picture", "open"))
+    ]
+    assert told
+    assert all((checkout / line.split(" ", 1)[1]).is_file() for line in told)
 
 
 def test_python(checkout):

@@ -95,9 +95,10 @@ def test_the_lines_before_a_training(model):
 def test_by_what_it_attends_is_told_in_the_precision_that_it_computes_in(model, monkeypatch):
     assert lines(model, Horizon(40))["attention"] == f"sdpa: {model.attentions[0].describe(CPU, torch.float32)}"
     told = []
-    monkeypatch.setattr(Sdpa, "describe", lambda _, device, dtype: told.append((device, dtype)) or "by hand")
+    monkeypatch.setattr(Sdpa, "describe", lambda _, *how: told.append(how) or "by hand")
     assert lines(model, Horizon(40), precision="bf16")["attention"] == "sdpa: by hand"
-    assert told == [(CPU, torch.bfloat16)]
+    lines(model, Horizon(40), precision="bf16", separator=256)
+    assert told == [(CPU, torch.bfloat16, False), (CPU, torch.bfloat16, True)]
 
 
 def test_layers_that_attend_in_several_ways_tell_each_once():
