@@ -20,6 +20,13 @@ def pytest_configure() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
 
 
+@pytest.fixture(autouse=True)
+def denormals():
+    """As Python has them: what a script computes with flushes them to 0 for its process, which hypothesis refuses."""
+    yield
+    torch.set_flush_denormal(False)
+
+
 @pytest.fixture
 def state_of():
     """The fields of a checkpoint's state but `data`."""
