@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gpt.config import variant_names
 from gpt.device import choose_device, prepare_device
+from gpt.insight.bench.limits import synchronize
 from gpt.model.attention import Attention, Place
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where
@@ -109,12 +110,6 @@ def seconds(attention: Attention, device: torch.device, dtype: torch.dtype, leng
         synchronize(device)
         taken.append(time.perf_counter() - start)
     return median(taken[2:])
-
-
-def synchronize(device: torch.device) -> None:
-    """Wait for the device."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 if __name__ == "__main__":
