@@ -9,19 +9,15 @@ from typing import Annotated
 
 import torch
 from pydantic import Field
-from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
 from gpt.config import Choice, Config, UserError
 from gpt.device import choose_device, prepare_device
 from gpt.files import nearby, write_whole
-from gpt.insight import plot
+from gpt.insight import plot, terminal
 from gpt.insight.study import Cell, Context, Findings, StudyConfig, Table
 from gpt.run_folder import RUNS
-
-PLAIN_WIDTH = 120
-"""Columns where the output is no terminal."""
 
 
 class StudySettings(Config):
@@ -110,11 +106,11 @@ def as_csv(table: Table) -> str:
 def show(findings: Findings, pictures: Sequence[Path]) -> None:
     """Print tables, sentences, and where the pictures are."""
     for table in findings.tables.values():
-        _print(Text(table.title, "bold"), grid(table), Text())
+        terminal.show(Text(table.title, "bold"), grid(table), Text())
     for sentence in findings.sentences:
         said = Grid.grid(padding=(0, 1, 0, 0))
         said.add_row(Text("·", "dim"), Text(sentence))
-        _print(said)
+        terminal.show(said)
     print()
     for path in pictures:
         print(f"picture: {nearby(path)}")
@@ -140,13 +136,3 @@ def shown(cell: Cell) -> str:
     if isinstance(cell, float):
         return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
     return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
-
-
-def _print(*parts: Text | Grid) -> None:
-    """To standard output, in wide lines where it is no terminal, and without blanks at their ends."""
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
-    with console.capture() as captured:
-        console.print(*parts, sep="\n")
-    for line in captured.get().splitlines():
-        print(line.rstrip(), flush=True)

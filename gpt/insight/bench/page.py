@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gpt.insight import terminal
 from gpt.insight.bench import load
 from gpt.insight.bench.limits import Limits
 from gpt.insight.bench.race import DISTURBED, Outcome, Standing
@@ -21,9 +21,6 @@ Fact = tuple[str, str]
 
 FLAGS = ("avx2", "avx512_f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "neon", "bf16", "sve", "sve2")
 """Of the processor's, as PyTorch names them, those that speed depends on."""
-
-PLAIN_WIDTH = 120
-"""Columns where the output is no terminal; no line of the table is longer."""
 
 COLUMNS = ("precision", "tokens/s", "min - max", "x peer", "x its best", "of limit", "disturbed")
 
@@ -148,7 +145,7 @@ def show_facts(told: Iterable[Fact]) -> None:
     grid.add_column()
     for label, text in told:
         grid.add_row(label, Text(text))
-    _print(grid)
+    terminal.show(grid)
 
 
 def show_outcomes(outcomes: Iterable[Outcome], limits: Limits) -> None:
@@ -157,14 +154,4 @@ def show_outcomes(outcomes: Iterable[Outcome], limits: Limits) -> None:
     measured = (
         f"Limits, the best of what was measured: matrix product {products}; memory {limits.bandwidth / 1e9:.1f} GB/s"
     )
-    _print(Text(), table(outcomes, limits), Text(), Text(measured), Text(LEGEND, "dim"))
-
-
-def _print(*parts: Text | Table) -> None:
-    """To standard output; where it is no terminal, in lines wide enough for the table."""
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
-    with console.capture() as captured:
-        console.print(*parts, sep="\n")
-    for line in captured.get().splitlines():
-        print(line.rstrip(), flush=True)
+    terminal.show(Text(), table(outcomes, limits), Text(), Text(measured), Text(LEGEND, "dim"))

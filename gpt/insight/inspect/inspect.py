@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpt.config import UserError
 from gpt.files import nearby
-from gpt.insight.inspect import pictures, terminal, web
+from gpt.insight.inspect import pictures, text, web
 from gpt.insight.inspect.reading import read
 from gpt.insight.inspect.settings import InspectSettings
 from gpt.run import Run, load
@@ -23,7 +23,7 @@ def inspect(settings: InspectSettings, _: Path | None) -> None:
     reading = read(run, settings)
     folder.mkdir(parents=True, exist_ok=True)
     page = web.write(reading, folder)  # first: it is there even where what reads the output ends early, as `| head`
-    terminal.show(reading)
+    text.show(reading)
     pictures.draw(reading, folder)
     print(f"\nopen {shlex.quote(nearby(page))}")
 

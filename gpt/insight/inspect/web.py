@@ -13,7 +13,7 @@ from gpt.insight import page
 from gpt.insight.inspect.labels import LEGEND
 from gpt.insight.inspect.reading import Reading
 from gpt.insight.inspect.surprise import NO_SURPRISE, READ_AS, STEPS
-from gpt.insight.inspect.terminal import summary
+from gpt.insight.inspect.text import summary
 
 FILE = "inspect.html"
 TEMPLATE = Path(__file__).parent / "template" / FILE

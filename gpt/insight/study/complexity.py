@@ -20,13 +20,13 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from gpt.config import UserError, parse, variant_names
 from gpt.device import DTYPES
 from gpt.insight.bench.race import Rules
+from gpt.insight.cost.costs import Costs, Heads
+from gpt.insight.cost.generation import generate_long
+from gpt.insight.cost.measure import Measuring, partly
+from gpt.insight.cost.page import BASE, findings
+from gpt.insight.cost.work import Inputs, filled
 from gpt.insight.study import Context, Findings, Study, StudyConfig
-from gpt.insight.study._cost_page import BASE, findings
-from gpt.insight.study._costs import Costs, Heads
-from gpt.insight.study._generation import generate_long
-from gpt.insight.study._measure import Measuring, partly
-from gpt.insight.study._variants import PACKAGE, configured
-from gpt.insight.study._work import Inputs, filled
+from gpt.insight.variants import PACKAGE, configured
 from gpt.model.config import GPTConfig, Size
 from gpt.model.gpt import GPT
 

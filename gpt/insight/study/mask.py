@@ -22,7 +22,7 @@ from torch import Tensor
 
 from gpt.insight.plot import new_figure
 from gpt.insight.study import Cell, Context, Findings, Study, StudyConfig, Table
-from gpt.insight.study._visible import DOCUMENTS, draw_all, draw_one, masks, masks_table, share
+from gpt.insight.visible import DOCUMENTS, draw_all, draw_one, masks, masks_table, share
 from gpt.model.attention.reference import scaled_dot_product_attention
 
 WEIGHTS = (0.2, 0.3, 0.5)

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 from gpt.config import UserError, parse, variant_names
 from gpt.data.batches import IGNORE
+from gpt.insight.recall.associative import Batch, Recall
+from gpt.insight.recall.page import Questions, Results, findings
 from gpt.insight.study import Context, Findings, Study, StudyConfig
-from gpt.insight.study._associative import Batch, Recall
-from gpt.insight.study._recall_page import Questions, Results, findings
-from gpt.insight.study._variants import PACKAGE, configured
+from gpt.insight.variants import PACKAGE, configured
 from gpt.model.config import GPTConfig, Size
 from gpt.model.gpt import GPT
 from gpt.training.optimizer.adamw import AdamwConfig

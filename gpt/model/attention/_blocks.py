@@ -96,7 +96,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(
-    pattern: Pattern, query: Where, key: Where, apart: int, seen: int, bias: Bias | None, dtype: torch.dtype
+    pattern: Pattern, query: Where, key: Where, apart: int, kept: list[int], bias: Bias | None, dtype: torch.dtype
 ) -> Layout:
     """How to compute a pattern in blocks.
 
@@ -105,13 +105,13 @@ def lay_out(
         query: where the queries are, (rows, length).
         key: where the keys are, (rows, apart + past + length); all but the first `apart` are in order.
         apart: keys that stand apart, none of which is among the others.
-        seen: tokens of a row so far, which no position exceeds.
+        kept: positions that stay visible for ever and may be among the keys in order before a band.
         bias: the position variant's.
         dtype: of the scores.
     """
     length = query.position.size(1)
     bands = Bands.cut(pattern.window, key.position.size(1) - apart - length, length)
-    gathered, there = kept_before(pattern, bands, query.position, seen)
+    gathered, there = kept_before(bands, query.position, kept)
     queries = Where(*(bands.queries(t[:, None, :, None], -1).flatten(0, 2).squeeze(-1) for t in query))
     position, document = (beside(bands, apart, gathered, t[:, None, :, None], -1)[:, 0, :, :, 0] for t in key)
     position[:, :, apart : apart + gathered.size(2)].masked_fill_(~there, -1)
@@ -122,16 +122,15 @@ def lay_out(
     return Layout(bands, apart, gathered, mask)
 
 
-def kept_before(pattern: Pattern, bands: Bands, position: Tensor, seen: int) -> tuple[Tensor, Tensor]:
+def kept_before(bands: Bands, position: Tensor, kept: list[int]) -> tuple[Tensor, Tensor]:
     """Where the kept tokens stand that the document of each block's first query has before the band.
 
     Returns:
         Indices among the keys in order, (rows, blocks, kept), and whether there is one before the band, likewise.
     """
-    kept = torch.tensor(pattern.kept(max(0, seen - pattern.window)), dtype=torch.int64, device=position.device)
     begins = bands.begins(position.device)
     first = position[:, begins - bands.past]
-    index = (begins - first)[:, :, None] + kept
+    index = (begins - first)[:, :, None] + torch.tensor(kept, dtype=torch.int64, device=position.device)
     there = (first >= 0)[:, :, None] & (index >= 0) & (index < (begins - bands.reach * bands.block)[:, None])
     return index.where(there, 0), there
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from gpt.model.attention import Place, _flex
 from gpt.model.attention._blocks import Layout, block_size, lay_out
+from gpt.model.attention._segments import SIZE, Segments
 from gpt.model.attention.sdpa import Sdpa
 from gpt.model.cache import Memory
 from gpt.model.cache.rolling import RollingMemory
@@ -49,24 +50,52 @@ class PatternAttention(Sdpa):
             if self.pattern.stride:
                 return _flex.attend_columns(self.pattern, query, key, value, place)
             return _flex.attend(self.visible, query, key, value, place)
+        if key_where is None and length > SIZE:
+            return self.in_segments(query, key, value, place)
         return self.in_blocks(query, key, value, place, key_where, None)
+
+    def in_segments(self, query: Tensor, key: Tensor, value: Tensor, place: Place) -> Tensor:
+        """One document from its beginning, each segment in blocks."""
+        segments = Segments.cut(self.pattern, query.size(2))
+
+        def make() -> list[Layout]:
+            where = torch.stack(place.located, dim=1)[..., None]  # (1, 2, length, 1)
+            queries, keys = (
+                [Where(*part.squeeze(3).unbind(1)) for part in cut(where)] for cut in (segments.queries, segments.keys)
+            )
+            return [
+                self.lay_out(query, place, *pair, segments.apart(i), segments.within(i))
+                for i, pair in enumerate(zip(queries, keys, strict=True))
+            ]
+
+        layouts = place.once(("segments", self.pattern, query.dtype), make)
+        parts = zip(segments.queries(query), segments.keys(key), segments.keys(value), layouts, strict=True)
+        return torch.cat([self.compute(*part) for part in parts], dim=2)
 
     def in_blocks(
         self, query: Tensor, key: Tensor, value: Tensor, place: Place, where: Where | None, memory: RollingMemory | None
     ) -> Tensor:
         """Block by block; `memory` is the one that gave the keys."""
-        length, total = query.size(2), key.size(2)
-        apart, seen = (memory.apart, memory.length) if memory else (0, length)
+        apart, seen = (memory.apart, memory.length) if memory else (0, query.size(2))
+        kept = self.pattern.kept(max(0, seen - self.pattern.window))
 
         def make() -> Layout:
-            layout = lay_out(self.pattern, place.located, where or place.located, apart, seen, place.bias, query.dtype)
-            if layout.alike and place.bias:
-                return layout._replace(mask=layout.mask.repeat(1, query.size(0), 1, 1))
-            return layout
+            return self.lay_out(query, place, place.located, where or place.located, apart, kept)
 
-        layout = place.once(("blocks", self.pattern, apart, total), make)
+        layout = place.once(("blocks", self.pattern, apart, key.size(2)), make)
+        return self.compute(query, key, value, layout)
+
+    def lay_out(self, like: Tensor, place: Place, query: Where, key: Where, apart: int, kept: list[int]) -> Layout:
+        """The blocks' layout for queries such as `like`, for whose heads a bias is there in each row of the batch."""
+        layout = lay_out(self.pattern, query, key, apart, kept, place.bias, like.dtype)
+        if layout.alike and place.bias:
+            return layout._replace(mask=layout.mask.repeat(1, like.size(0), 1, 1))
+        return layout
+
+    def compute(self, query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor:
+        """The fused kernel, one row of its batch for each block."""
         mixed = self.fused(layout.queries(query), layout.keys(key), layout.keys(value), layout.mask)
-        return layout.unfold(mixed, query.size(0), length)
+        return layout.unfold(mixed, query.size(0), query.size(2))
 
     def compared(self, length: int) -> int:
         """The window and what is kept."""

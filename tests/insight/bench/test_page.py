@@ -3,8 +3,9 @@ import re
 import torch
 from rich.console import Console
 
+from gpt.insight import terminal
 from gpt.insight.bench.limits import Limits
-from gpt.insight.bench.page import PLAIN_WIDTH, facts, rows, show_outcomes, table
+from gpt.insight.bench.page import facts, rows, show_outcomes, table
 from gpt.insight.bench.race import Entry, Outcome, Standing
 from gpt.model.gpt import GPT
 
@@ -50,7 +51,7 @@ def test_nothing_is_cut_off_where_the_output_is_no_terminal(capsys):
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert "…" not in printed
-    assert max(map(len, printed.splitlines())) <= PLAIN_WIDTH
+    assert max(map(len, printed.splitlines())) <= terminal.WIDTH
     assert printed.count("transformers, compiled in 31 s") == 2
     assert re.search(r"^training\n  ours +fp32 +50\.0 +10\.0 - 60\.0 +2\.00 +2\.00 +50%$", printed, re.M)
     assert "matrix product 0 GFLOP/s in fp32, 0 GFLOP/s in bf16; memory 1.0 GB/s" in printed

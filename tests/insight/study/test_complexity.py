@@ -3,9 +3,9 @@
 import pytest
 
 from gpt.config import UserError, variant_names
-from gpt.insight.study._cost_page import BASE, findings
-from gpt.insight.study._cost_plot import draw
-from gpt.insight.study._costs import Costs, Generation, Heads
+from gpt.insight.cost.costs import Costs, Generation, Heads
+from gpt.insight.cost.page import BASE, findings
+from gpt.insight.cost.plot import draw
 from gpt.insight.study.complexity import ComplexityConfig
 
 VARIANTS = variant_names("gpt.model.attention")

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from gpt.config import variant_names
-from gpt.insight.study._visible import masks, share
 from gpt.insight.study.mask import HUGE, MaskConfig, before, renormalised, results
+from gpt.insight.visible import masks, share
 
 LOG = torch.tensor([0.2, 0.3, 0.5]).log()
 VARIANTS = variant_names("gpt.model.attention")

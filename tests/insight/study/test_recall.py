@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from gpt.config import UserError, variant_names
-from gpt.insight.study._associative import Recall
-from gpt.insight.study._recall_page import Questions, Results, by_distance, findings
+from gpt.insight.recall.associative import Recall
+from gpt.insight.recall.page import Questions, Results, by_distance, findings
 from gpt.insight.study.recall import RecallConfig
 
 NAMES = [name for name in variant_names("gpt.model.attention") if name != "reference"]

@@ -8,7 +8,15 @@ from gpt.model.pattern import Pattern
 def compared(pattern: Pattern, length: int, where: Where | None = None):
     """The layout for a text at once, and how often each pair of query and key is seen in it: (rows, query, key)."""
     where = where or Where.contiguous(0, length, "cpu")
-    layout = lay_out(pattern, where, where, apart=0, seen=length, bias=None, dtype=torch.float32)
+    layout = lay_out(
+        pattern,
+        where,
+        where,
+        apart=0,
+        kept=pattern.kept(max(0, length - pattern.window)),
+        bias=None,
+        dtype=torch.float32,
+    )
     rows, blocks = where.position.size(0), layout.bands.blocks
     index = torch.arange(1.0, length + 1).expand(rows, 1, length)[..., None]  # 0 is where padding is
     keys = layout.keys(index).view(-1, 1, layout.mask.size(-1)).expand(-1, layout.bands.block, -1).long()

@@ -6,8 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from gpt.insight.inspect import terminal
-from gpt.insight.inspect.terminal import page, show
+from gpt.insight import terminal
+from gpt.insight.inspect.text import page, show
 
 SENTENCE = "私は機械学習が大好きです"
 

@@ -3,18 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from gpt.insight import terminal
 from gpt.insight.inspect.heads import each, remarkable
 from gpt.insight.inspect.labels import LEGEND
 from gpt.insight.inspect.reading import Reading
 from gpt.insight.inspect.surprise import READ_AS, STEPS, Mean, step_of
-
-PLAIN_WIDTH = 100
-"""Columns where the output is no terminal."""
 
 BAR = 30
 """Columns of the longest bar."""
@@ -28,12 +26,7 @@ ASCII = str.maketrans({"█": "#", "·": "_", "↵": "$", "←": "^", "⇥": ">"
 
 def show(reading: Reading) -> None:
     """Print it, in colours where the terminal has them and NO_COLOR does not forbid them."""
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
-    with console.capture() as captured:
-        console.print(page(reading, console.width))
-    for line in captured.get().translate(ASCII if console.options.ascii_only else {}).splitlines():
-        print(line.rstrip())
+    terminal.show(page(reading, terminal.width()), in_ascii=ASCII)
 
 
 def page(reading: Reading, width: int) -> Group:

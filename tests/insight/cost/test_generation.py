@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from gpt.insight.bench.race import Rules
-from gpt.insight.study import _generation as module
-from gpt.insight.study._costs import Generation
-from gpt.insight.study._generation import Text, generate_long, undisturbed, write
+from gpt.insight.cost import generation as module
+from gpt.insight.cost.costs import Generation
+from gpt.insight.cost.generation import Text, generate_long, undisturbed, write
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 

@@ -5,8 +5,8 @@ import sys
 import pytest
 import torch
 
-from gpt.insight.study import _memory
-from gpt.insight.study._memory import free_bytes, peak_bytes
+from gpt.insight.cost import memory
+from gpt.insight.cost.memory import free_bytes, peak_bytes
 
 CPU = torch.device("cpu")
 MIB = 1 << 20
@@ -47,7 +47,7 @@ def test_what_is_free_is_less_than_there_is():
 
 
 def test_where_the_system_does_not_tell_nothing_is_known(monkeypatch, tmp_path):
-    monkeypatch.setattr(_memory, "PROC", tmp_path)
+    monkeypatch.setattr(memory, "PROC", tmp_path)
     called = []
     assert peak_bytes(lambda: called.append(1), CPU) is None
     assert free_bytes(CPU) is None

@@ -10,7 +10,7 @@ import torch
 from gpt.insight.bench.limits import synchronize
 from gpt.insight.bench.load import foreign_share, read
 from gpt.insight.bench.race import DISTURBED, Rules, rotated
-from gpt.insight.study._costs import Generation
+from gpt.insight.cost.costs import Generation
 from gpt.model.gpt import GPT
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpt.insight.study._costs import Costs
-from gpt.insight.study._measure import Limits, partly, too_much
+from gpt.insight.cost.costs import Costs
+from gpt.insight.cost.measure import Limits, partly, too_much
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
+from gpt.insight.cost.costs import Costs, Generation, Series
 from gpt.insight.plot import new_figure
-from gpt.insight.study._costs import Costs, Generation, Series
-from gpt.insight.study._variants import styles
+from gpt.insight.variants import styles
 
 GUIDE = "#b8bfc9"
 """Colour of the lines that show slopes."""

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from gpt.config import variant_names
-from gpt.insight.study._variants import PACKAGE, configured
-from gpt.insight.study._work import Inputs, decoding, filled, place_of, training
+from gpt.insight.cost.work import Inputs, decoding, filled, place_of, training
+from gpt.insight.variants import PACKAGE, configured
 from gpt.model.config import GPTConfig
 
 CPU = torch.device("cpu")

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from gpt.insight.cost.costs import Costs, Heads, Series
+from gpt.insight.cost.growth import Fit, fitted
+from gpt.insight.cost.plot import draw, draw_generations
 from gpt.insight.study import Cell, Findings, Table
-from gpt.insight.study._cost_plot import draw, draw_generations
-from gpt.insight.study._costs import Costs, Heads, Series
-from gpt.insight.study._growth import Fit, fitted
 
 BASE = "sdpa"
 """The variant that the others are compared with: it sees and keeps all."""

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import torch
 
 from gpt.insight.bench.race import Contender, Entry, Race, Rules, run
-from gpt.insight.study._costs import Costs, Series
-from gpt.insight.study._growth import extrapolated
-from gpt.insight.study._memory import free_bytes, peak_bytes
-from gpt.insight.study._work import Inputs, decoding, filled, training
+from gpt.insight.cost.costs import Costs, Series
+from gpt.insight.cost.growth import extrapolated
+from gpt.insight.cost.memory import free_bytes, peak_bytes
+from gpt.insight.cost.work import Inputs, decoding, filled, training
 from gpt.model.attention import Attention
 
 USABLE = 0.8

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpt.data.batches import IGNORE
-from gpt.insight.study._associative import Recall
+from gpt.insight.recall.associative import Recall
 
 TASK = Recall(places=6, values=3, pairs=(2, 6))
 BATCH = TASK.batch(seed=7, step=3, rows=50)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpt.insight.study._growth import extrapolated, fitted
+from gpt.insight.cost.growth import extrapolated, fitted
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
 

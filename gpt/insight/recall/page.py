@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from gpt.insight.plot import new_figure
+from gpt.insight.recall.associative import Recall
 from gpt.insight.study import Cell, Findings, Table
-from gpt.insight.study._associative import Recall
-from gpt.insight.study._variants import styles
+from gpt.insight.variants import styles
 
 PIECES = 8
 """Into which all distances are cut."""

@@ -1,7 +1,7 @@
 """Settings and styles of the attention variants."""
 
 from gpt.config import variant_names
-from gpt.insight.study._variants import OTHERS, PACKAGE, STYLES, configured, styles
+from gpt.insight.variants import OTHERS, PACKAGE, STYLES, configured, styles
 
 
 def test_a_variant_takes_only_the_settings_that_it_has():
