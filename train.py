@@ -8,51 +8,51 @@ import torch
 from gpt import cli
 from gpt.config import ROOT
 from gpt.data.batches import Batches
-from gpt.device import choose_device, prepare_device
 from gpt.model.gpt import GPT
-from gpt.run_folder import RunFolder, claim_folder
+from gpt.processes import Processes, together
+from gpt.run_folder import claim_folder
 from gpt.training.evaluation import build_evaluator
 from gpt.training.guard import Guard
 from gpt.training.logger import Loggers, RunInfo
-from gpt.training.origin import find_origin
+from gpt.training.memory import fitting
+from gpt.training.origin import begin_run, shared_origin
+from gpt.training.parallel import spread
 from gpt.training.settings import TrainSettings
 from gpt.training.summary import conclude, summarize, write_sample
-from gpt.training.trainer import Rhythm, Trainer
+from gpt.training.trainer import Trainer
 from gpt.training.update import Update
 
 
-def train(settings: TrainSettings, run_dir: Path | None) -> dict[str, str]:
+@together
+def train(settings: TrainSettings, run_dir: Path | None, processes: Processes) -> dict[str, str]:
     """Assemble the parts of a run, train, and tell what came of it."""
-    origin = find_origin(settings, run_dir)
-    device = choose_device(settings.device)
-    precision = origin.precision(settings.precision, device)
-    prepare_device(device)
+    origin = shared_origin(settings, run_dir, processes)
+    precision = origin.precision(settings.precision, processes.device)
     settings.check_model(precision)
-
-    data = settings.prepare_data(ROOT / "data", origin.tokenizer, origin.check_fingerprint)
+    data = processes.in_turn(lambda: settings.prepare_data(ROOT / "data", origin.tokenizer, origin.check_fingerprint))
     torch.manual_seed(settings.seed)
-    model = origin.load(GPT(settings.model.for_vocabulary(data.tokenizer.vocab_size)).to(device))
+    model = origin.load(GPT(settings.model.for_vocabulary(data.tokenizer.vocab_size)), processes)
+    parts = spread(model, processes, settings.parallel)
     batches = Batches(data.train, model.config.context, settings.batch_size, settings.seed)
-    guard = Guard(settings.optimizer.build(model), settings.clip, precision.scaler())
-    update = Update(model, guard, precision, settings.separator(data.tokenizer))
-    rhythm = Rhythm(settings.accumulate, settings.eval_every, settings.save_every)
-    evaluate = build_evaluator(update, data, settings.batch_size // settings.accumulate)
-
-    horizon = origin.start(settings.horizon())
-    mode, first = origin.compile(settings.compile, device), batches.micro_batches(0, settings.accumulate)
+    guard = Guard(settings.optimizer.build(model), settings.clip, precision.scaler(), settings.skip_spikes)
+    update = Update(parts, guard, precision, settings.separator(data.tokenizer))
+    accumulate = fitting(update, batches, origin.accumulate(settings.accumulate, precision))
+    evaluate = build_evaluator(update, data, settings.batch_size // accumulate)
+    horizon = origin.start(settings.horizon(), processes)
+    mode, first = origin.compile(settings.compile, precision), parts.micro_batches(batches, 0, accumulate)
     cost = origin.restore(update).compile(mode, first, horizon)
     summary = origin.describe() + summarize(update, data, batches, horizon, cost)
-    run = origin.run or RunFolder(claim_folder(run_dir, settings.name))
+    run = origin.run or begin_run(settings, run_dir, processes)
     run.start(settings.for_model(model.config), data, settings.keep)
-    loggers = Loggers([logger.build() for logger in settings.logger.values()])
-    write, schedule = partial(write_sample, model, data), settings.schedule.build()
-    trainer = Trainer(update, batches, schedule, horizon, rhythm, evaluate, run, loggers, write)
+    loggers = Loggers([logger.build() for logger in settings.logger.values()] if processes.leads else [])
+    write, schedule = partial(write_sample, data=data), settings.schedule.build()
+    trainer = Trainer(update, batches, schedule, horizon, settings.rhythm(accumulate), evaluate, run, loggers, write)
     try:
         loggers.start(RunInfo(run, summary, horizon.done))
         evaluation = trainer.fit()
     finally:
         loggers.finish()
-    return conclude(run, evaluation, model, data)
+    return conclude(run, evaluation, parts.whole(), data)
 
 
 if __name__ == "__main__":

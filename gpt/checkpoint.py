@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import NonNegativeFloat, NonNegativeInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -22,9 +22,8 @@ from gpt.config import Config, UserError, parse
 from gpt.data import tokenizer as tokenizers
 from gpt.data.tokenizer import FILE, Tokenizer
 from gpt.files import read_json, sync, workshop
-from gpt.model.gpt import GPT
 
-FORMAT: Literal[2] = 2
+FORMAT: Literal[3] = 3
 SAVING, REMOVING = ".saving-", ".removing-"
 """How the names begin of folders in which a checkpoint is made, or goes."""
 WAY_OUT = "remove this checkpoint, and the one before it is taken"
@@ -35,7 +34,7 @@ CONFIG, STATE, CHECKSUMS = "config.json", "state.json", "checksums.json"
 class State(Config):
     """Where a training stood when it wrote a checkpoint."""
 
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     """Of the folder; raised when a reader of this version could not read it."""
     step: NonNegativeInt
     """Updates that made these weights."""
@@ -49,6 +48,12 @@ class State(Config):
     """Updates that were skipped for a loss or gradient that is not finite."""
     skipped_in_a_row: NonNegativeInt
     """The last so many of them."""
+    spikes: NonNegativeInt
+    """Losses that lay far above those before."""
+    losses: list[float]
+    """The last ones, which the next ones are compared with."""
+    accumulate: PositiveInt
+    """Micro-steps of an update."""
     scaler: dict[str, int | float]
     """fp16's loss scaler; empty for other precisions."""
     device: str
@@ -70,7 +75,7 @@ class Checkpoint(NamedTuple):
 
 def write(
     parent: Path,
-    model: GPT,
+    weights: Mapping[str, Tensor],
     optimizer: Mapping[str, Tensor],
     settings: Mapping[str, Any],
     tokenizer: Tokenizer,
@@ -82,7 +87,7 @@ def write(
     with workshop(parent, SAVING) as place:
         aside = place / folder.name
         aside.mkdir()
-        for name, tensors in ((WEIGHTS, model.state_dict()), (OPTIMIZER, optimizer)):
+        for name, tensors in ((WEIGHTS, weights), (OPTIMIZER, optimizer)):
             save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, aside / name)
         tokenizer.save(aside)
         _write_json(aside / CONFIG, settings)

@@ -43,11 +43,16 @@ class Precision(NamedTuple):
         return torch.amp.GradScaler(self.device.type, enabled=self.name == "fp16")
 
 
-def choose_device(name: str) -> torch.device:
+def choose_device(name: str, local_rank: int = 0, local_size: int = 1) -> torch.device:
     """`auto` takes cuda, else mps, else cpu; a name that torch knows, such as cuda:1, is taken as it is.
 
+    Args:
+        name: what is asked for.
+        local_rank: the number of this process, of several on this machine: each takes a cuda device of its own.
+        local_size: how many there are.
+
     Raises:
-        UserError: no such device, or not on this machine.
+        UserError: no such device, or not on this machine; fewer than there are processes.
     """
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
@@ -58,6 +63,15 @@ def choose_device(name: str) -> torch.device:
     if not there[kind] or (kind == "cuda" and int(index or 0) >= torch.cuda.device_count()):
         here = ", ".join(kind for kind, is_there in there.items() if is_there)
         raise UserError(f"device: {name} is not on this machine, which has {here}; take one of these, or auto")
+    if local_size > 1 and kind != "cpu":
+        if kind == "mps" or index:
+            raise UserError(f"device: {local_size} processes cannot share {name}; take device=cpu, or one process")
+        if torch.cuda.device_count() < local_size:
+            raise UserError(
+                f"device: {local_size} processes on this machine, which has {torch.cuda.device_count()} cuda devices; "
+                "start fewer with --nproc_per_node, or take device=cpu"
+            )
+        index = str(local_rank)
     return torch.device(kind, int(index or 0)) if kind == "cuda" else torch.device(kind)
 
 

@@ -10,6 +10,8 @@ import csv
 import io
 import os
 import shutil
+import time
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -27,7 +29,6 @@ from gpt.checkpoint import REMOVING, SAVING, Checkpoint, State
 from gpt.config import ROOT, RunError, UserError
 from gpt.data.tokens import Prepared
 from gpt.files import hold, is_full, nearby, write_whole
-from gpt.model.gpt import GPT
 
 RUNS = ROOT / "runs"
 CONFIG = "config.yaml"
@@ -35,8 +36,10 @@ LARGEST_CONFIG = 1 << 20
 """Bytes; a run's configuration has about 2^11."""
 NAME_BYTES = 200
 """Of a run's name that its folder bears; file systems allow 255 in all."""
+PAUSES = (1.0, 4.0)
+"""Seconds before a checkpoint that could not be written is tried again."""
 METRICS = (
-    "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "skipped",
+    "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "skipped", "spikes",
     "validation_loss", "validation_bits_per_byte",
 )  # fmt: skip
 """The columns of metrics.csv; times in seconds, losses in nats per token."""
@@ -55,6 +58,7 @@ class RunFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.settings: dict[str, Any] = {}
+        self._rows: list[Mapping[str, float]] = []  # of metrics.csv, not yet written
         self._hold()
         for name in ("checkpoints", "wandb", "tensorboard"):
             if (folder / name).is_symlink():
@@ -81,7 +85,7 @@ class RunFolder:
             keep: how many of the newest checkpoints are kept, besides the best one.
         """
         self.settings, self._data, self._keep = dict(settings), data, keep
-        with self._room():
+        with self._told():
             self._begin()
 
     def _begin(self) -> None:
@@ -96,35 +100,63 @@ class RunFolder:
         write_whole(self.folder / "metrics.csv", table.getvalue())
 
     def log(self, metrics: Mapping[str, float]) -> None:
-        """Append a row to metrics.csv; metrics that are not there stay empty."""
-        with self._room(), (self.folder / "metrics.csv").open("a", encoding="utf-8", newline="") as file:
-            csv.DictWriter(file, METRICS, lineterminator="\n").writerow(metrics)
+        """Append a row to metrics.csv; metrics that are not there stay empty.
 
-    def save(self, model: GPT, optimizer: Mapping[str, Tensor], state: Mapping[str, Any]) -> Checkpoint:
+        Rows that cannot be written now are written with later ones.
+        """
+        self._rows.append(metrics)
+        path = self.folder / "metrics.csv"
+        try:
+            whole = path.stat().st_size
+            with _undone(path, whole), path.open("a", encoding="utf-8", newline="") as file:
+                csv.DictWriter(file, METRICS, lineterminator="\n").writerows(self._rows)
+            self._rows.clear()
+        except OSError as error:
+            if len(self._rows) == 1:
+                warnings.warn(f"{path} cannot be written ({error.strerror}); what it lacks follows later", stacklevel=2)
+
+    def save(
+        self, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor], state: Mapping[str, Any]
+    ) -> Checkpoint:
         """Write a checkpoint, and remove those that are not to be kept.
 
+        What fails is tried again after each of `PAUSES`, since a disk may fill up, or a network drive be away, for a
+        while only.
+
         Args:
-            model: its weights.
+            weights: the model's, by name.
             optimizer: the optimizer's state, by name.
             state: the fields of `State` but `data`.
+
+        Raises:
+            RunError: it could not be written; the checkpoints that there are stay as they are.
         """
         parent, whole = self.folder / "checkpoints", State(**state, data=self._data.fingerprint)
-        with self._room():
-            written = checkpoint.write(parent, model, optimizer, self.settings, self._data.tokenizer, whole)
-            self._checkpoints = checkpoint.prune([*self._checkpoints, written], self._keep)
+        pauses = iter(PAUSES)
+        while True:
+            try:
+                with self._told():
+                    written = checkpoint.write(parent, weights, optimizer, self.settings, self._data.tokenizer, whole)
+                break
+            except RunError:
+                if (pause := next(pauses, None)) is None:
+                    raise
+                time.sleep(pause)
+        self._checkpoints.append(written)
+        with self._told():
+            self._checkpoints = checkpoint.prune(self._checkpoints, self._keep)
         return written
 
     @contextmanager
-    def _room(self) -> Iterator[None]:
-        """Have a full disk told as what it is."""
+    def _told(self) -> Iterator[None]:
+        """Have what goes wrong with the disk told in one line."""
         try:
             yield
         except (OSError, SafetensorError) as error:
-            if not is_full(error):
-                raise
+            what = "no room is left on the disk" if is_full(error) else f"cannot be written to ({error})"
             kept = f"its last checkpoint is {self.last.folder.name}" if self.last else "it has no checkpoint yet"
-            way_on = f"make some, then go on with resume={nearby(self.folder)}: {kept}"
-            raise RunError(f"{self.folder}: no room is left on the disk; {way_on}") from None
+            way_on = f"mend that, then go on with resume={nearby(self.folder)}: {kept}"
+            raise RunError(f"{self.folder}: {what}; {way_on}") from None
 
     def _hold(self) -> None:
         try:
@@ -135,6 +167,20 @@ class RunFolder:
             raise UserError(f"{self.folder}: cannot be opened: {error.strerror}; name the folder of a run") from None
         if descriptor is not None:
             weakref.finalize(self, os.close, descriptor)
+
+
+class Elsewhere(RunFolder):
+    """What a process has of a run whose folder another one writes: it reports nothing, and saves nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._checkpoints = []
+
+    def start(self, settings: Mapping[str, Any], data: Prepared, keep: int) -> None:
+        """The other one does."""
+
+    def log(self, metrics: Mapping[str, float]) -> None:
+        """The other one does."""
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -179,6 +225,17 @@ def read_metrics(folder: Path, until: int) -> list[dict[str, str]]:
     except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: cannot be read ({error}); move it away") from None
     return [row for row in rows if row["step"].isdecimal() and int(row["step"]) <= until]
+
+
+@contextmanager
+def _undone(path: Path, size: int) -> Iterator[None]:
+    """Have a file that cannot be written to the end left at the size that it had."""
+    try:
+        yield
+    except OSError:
+        with suppress(OSError):
+            os.truncate(path, size)
+        raise
 
 
 def run_folders() -> list[Path]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from gpt.launch import is_launched
+
 NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
 """Windows has the first two."""
 
@@ -62,14 +64,15 @@ def raised() -> Iterator[None]:
 def postponed() -> Iterator[Pending]:
     """Within, a signal is remembered; a second one raises `Interrupted` at once, for whoever cannot wait.
 
-    Not one that follows within `TOGETHER`, unless it is Ctrl-C again: systemd ends a session by two.
+    Not one that follows within `TOGETHER`, unless it is Ctrl-C again: systemd ends a session by two. And torchrun hands
+    on the Ctrl-C that its processes had from the terminal already.
     """
     pending = Pending()
 
     def remember(number: int, _: FrameType | None) -> None:
         if pending.number is None:
             pending.number, pending.since = number, time.monotonic()
-        elif number == signal.SIGINT or time.monotonic() - pending.since > TOGETHER:
+        elif (number == signal.SIGINT and not is_launched()) or time.monotonic() - pending.since > TOGETHER:
             raise Interrupted(number)
 
     with _handled(remember):

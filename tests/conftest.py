@@ -33,7 +33,7 @@ def state_of():
 
     def build(step, loss=None, **more):
         counted = {"step": step, "tokens": step * 8, "elapsed": 0.5, "validation_loss": loss}
-        guarded = {"skipped": 0, "skipped_in_a_row": 0, "scaler": {}}
+        guarded = {"skipped": 0, "skipped_in_a_row": 0, "spikes": 0, "losses": [], "scaler": {}, "accumulate": 1}
         return {**counted, **guarded, "device": "cpu", "precision": "fp32", "compiled": False, **more}
 
     return build
@@ -63,7 +63,7 @@ def make_run(state_of, bytes_data):
         opened.start(settings or {"name": "私の run", "model": config.model_dump()}, bytes_data, keep=1)
         for step, loss in steps:
             torch.manual_seed(seed + step)
-            opened.save(GPT(config), {}, state_of(step, loss))
+            opened.save(GPT(config).state_dict(), {}, state_of(step, loss))
         return opened
 
     return make

@@ -22,6 +22,7 @@ from gpt.device import Precision, choose_device, choose_precision, prepare_devic
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.model.mask import Where
+from gpt.processes import Processes
 from gpt.run import load
 from gpt.run_folder import RunFolder
 from gpt.training.guard import Guard
@@ -29,6 +30,7 @@ from gpt.training.horizon import Horizon
 from gpt.training.optimizer import optimizer_state
 from gpt.training.optimizer.muon import MuonConfig
 from gpt.training.origin import Origin
+from gpt.training.parallel import Spread
 from gpt.training.update import Update
 
 STEPS = 40
@@ -81,10 +83,10 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str,
     run = RunFolder(folder)
     run.start({"model": model.config.model_dump()}, data, keep=1)
     counts = {"step": STEPS, "tokens": 0, "elapsed": 0.0, "validation_loss": None}
-    saved = run.save(model, optimizer_state(model, update.guard.optimizer), {**counts, **update.state()})
+    saved = run.save(model.state_dict(), optimizer_state(model, update.guard.optimizer), {**counts, **update.state()})
     resumed, again = build(config, precision, separator)
     origin = Origin(run, saved.state, saved.folder)
-    origin.load(resumed)
+    origin.load(resumed, again.spread.processes)
     origin.restore(again).compile(compile_mode, [batches.batch(0)], Horizon(STEPS))
     for step in range(STEPS, STEPS + 3):
         left, on = update([batches.batch(step)])[0].item(), again([batches.batch(step)])[0].item()
@@ -113,7 +115,7 @@ def build(config: GPTConfig, precision: Precision, separator: int | None) -> tup
     """A new model, and Muon's and AdamW's updates of it."""
     model = GPT(config).to(precision.device)
     guard = Guard(MuonConfig().build(model), 1.0, precision.scaler())
-    return model, Update(model, guard, precision, separator)
+    return model, Update(Spread(model, Processes(precision.device)), guard, precision, separator)
 
 
 if __name__ == "__main__":

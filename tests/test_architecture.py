@@ -16,8 +16,9 @@ from gpt.training.settings import TrainSettings
 CONFIGS = ROOT / "configs"
 LEVELS = [
     {"config"},
+    {"launch"},
     {"files", "signals"},
-    {"model", "data", "device"},
+    {"model", "data", "device", "processes"},
     {"generation"},
     {"checkpoint", "weights", "run_folder", "run"},
     {"training"},

@@ -320,7 +320,7 @@ CASES = {
     ],
     "run folder with a changed weight file": damaged(WEIGHTS, flipped(f"{POINT}/{WEIGHTS}")),
     "run folder of a newer format": [
-        *each(rf"\S*{POINT} has format 99, this version reads 2; update gpt", edited(STATE, "format", 99)),
+        *each(rf"\S*{POINT} has format 99, this version reads 3; update gpt", edited(STATE, "format", 99)),
         *damaged(VOCABULARY, edited(VOCABULARY, "version", 99), ": format version 99, this program reads version 1"),
         Case("train resume=run", r"resume: run/config\.yaml: sede: there is no such setting; did you mean seed\?",
              replaced("run/config.yaml", "seed:", "sede:")),

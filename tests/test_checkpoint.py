@@ -39,7 +39,8 @@ def model():
 @pytest.fixture
 def write(tmp_path, model):
     settings, tokenizer = {"model": CONFIG.model_dump()}, ByteConfig().build(lambda: iter(()))
-    return lambda state, tokenizer=tokenizer: checkpoint.write(tmp_path, model, MEMORY, settings, tokenizer, state)
+    weights = model.state_dict()
+    return lambda state, tokenizer=tokenizer: checkpoint.write(tmp_path, weights, MEMORY, settings, tokenizer, state)
 
 
 @pytest.fixture
@@ -162,9 +163,9 @@ def wrong_shape(folder):
         (lambda folder: (folder / checkpoint.WEIGHTS).unlink(), "model.safetensors"),
         (make_pickle, "model.safetensors"),
         (wrong_shape, "names and shapes"),
-        (change_json(checkpoint.STATE, format=3), "format 3, this version reads 2; update gpt"),
-        (change_json(checkpoint.STATE, format=1), "format 1, this version reads 2; train it anew"),
-        (change_json(checkpoint.STATE, format="x"), "format 'x', this version reads 2; update gpt"),
+        (change_json(checkpoint.STATE, format=4), "format 4, this version reads 3; update gpt"),
+        (change_json(checkpoint.STATE, format=1), "format 1, this version reads 3; train it anew"),
+        (change_json(checkpoint.STATE, format="x"), "format 'x', this version reads 3; update gpt"),
         (truncate(checkpoint.OPTIMIZER), "optimizer.safetensors"),
         (lambda folder: (folder / checkpoint.OPTIMIZER).unlink(), "optimizer.safetensors"),
         (change_json(checkpoint.STATE, step="3; import os"), "state.json: (step|validation_loss): expected a valid"),
@@ -301,7 +302,7 @@ def test_a_file_in_the_place_of_the_checkpoints_is_told(tmp_path):
 def test_a_tensor_in_another_order_of_memory_is_saved_as_it_reads(tmp_path, model, state):
     memory = {"state.x": torch.arange(6.0).view(2, 3).T}
     tokenizer = ByteConfig().build(lambda: iter(()))
-    folder = checkpoint.write(tmp_path, model, memory, {}, tokenizer, state(1)).folder
+    folder = checkpoint.write(tmp_path, model.state_dict(), memory, {}, tokenizer, state(1)).folder
     assert load_optimizer(folder)["state.x"].tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
 
 

@@ -17,7 +17,9 @@ from gpt.generation.sampler import SamplerSettings, next_token
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.model.mask import Where
+from gpt.processes import Processes
 from gpt.training.guard import Guard
+from gpt.training.parallel import Spread
 from gpt.training.update import Update
 
 META = torch.device("meta")
@@ -63,7 +65,7 @@ def test_an_update_and_a_decode_step_stay_on_the_device(attention, position, nor
         1.0,
         torch.amp.GradScaler("cpu", enabled=False),
     )
-    update = Update(model, guard, Precision("fp32", "as set", META))
+    update = Update(Spread(model, Processes(META)), guard, Precision("fp32", "as set", META))
     batches = Batches(tokens, 8, 4, seed=0)
     micro_batches = [batches.batch(0, micro_step, accumulate=2) for micro_step in range(2)]
     padding = torch.tensor([[-1, 0, 1], [0, 1, 2]]).to(META)

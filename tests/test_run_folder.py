@@ -83,7 +83,7 @@ def test_what_came_after_the_last_checkpoint_is_forgotten(make_run, bytes_data, 
     for step in (1, 2, 3):
         RunFolder(folder).log({"step": step, "loss": 0.5})
     with (folder / "metrics.csv").open("a") as file:
-        file.write("x,1,,,,,,,,\n2,1,,,,,,,,,9\n")  # rows that somebody else wrote: no step, a column more
+        file.write("x,1,,,,,,,,,\n2,1,,,,,,,,,,9\n")  # rows that somebody else wrote: no step, a column more
         file.write("2,1")  # a row that was being written
     opened = RunFolder(folder)
     assert opened.last.state.step == 2
@@ -119,7 +119,7 @@ def test_so_many_of_the_last_are_kept(tmp_path, make_run, bytes_data, state_of):
     opened.start({}, bytes_data, keep=2)
     model = GPT(GPTConfig(vocab_size=257, context=8, n_layer=1, n_head=2, d_model=8))
     for step, loss in [(1, 2.0), (2, 2.5), (3, None), (4, None)]:
-        opened.save(model, {}, state_of(step, loss))
+        opened.save(model.state_dict(), {}, state_of(step, loss))
     kept = sorted(path.name for path in (opened.folder / "checkpoints").iterdir())
     assert kept == ["step_00000001", "step_00000003", "step_00000004"]
     assert opened.last.state.data == "f00d"
@@ -179,19 +179,54 @@ def test_a_full_disk_is_told_as_what_it_is(make_run, state_of, tmp_path, monkeyp
         raise error
 
     monkeypatch.setattr(checkpoint, "write", fail)
+    monkeypatch.setattr(run_folder, "PAUSES", ())
     with pytest.raises(
         RunError, match="no room is left on the disk; .*resume=.*run: its last checkpoint is step_00000002"
     ):
-        opened.save(None, {}, state_of(3))
+        opened.save({}, {}, state_of(3))
     monkeypatch.setattr(checkpoint, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.EACCES, "denied")))
-    with pytest.raises(OSError, match="denied"):
-        opened.save(None, {}, state_of(3))
+    with pytest.raises(RunError, match="cannot be written to .*denied.*; mend that"):
+        opened.save({}, {}, state_of(3))
+
+
+def test_what_cannot_be_saved_is_tried_again(make_run, state_of, tmp_path, monkeypatch):
+    opened = make_run(tmp_path / "run", steps=[(2, 1.0)])
+    write, slept = checkpoint.write, []
+
+    def fail_at_first(*arguments):
+        if len(slept) < 2:
+            raise OSError(errno.EIO, "Input/output error")
+        return write(*arguments)
+
+    monkeypatch.setattr(checkpoint, "write", fail_at_first)
+    monkeypatch.setattr(run_folder.time, "sleep", slept.append)
+    model = GPT(GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8))
+    assert opened.save(model.state_dict(), {}, state_of(3)).state.step == 3
+    assert slept == list(run_folder.PAUSES)
+
+
+def test_metrics_that_cannot_be_written_follow_later(make_run, tmp_path, recwarn):
+    opened = make_run(tmp_path / "run", steps=[(2, 1.0)])
+    path = tmp_path / "run" / "metrics.csv"
+    path.rename(tmp_path / "away")
+    path.mkdir()
+    opened.log({"step": 3, "loss": 0.5})
+    opened.log({"step": 4, "loss": 0.25})
+    (told,) = recwarn
+    assert str(told.message).endswith("metrics.csv cannot be written (Is a directory); what it lacks follows later")
+    path.rmdir()
+    (tmp_path / "away").rename(path)
+    opened.log({"step": 5, "loss": 0.125})
+    with path.open(newline="") as file:
+        assert [(r["step"], r["loss"]) for r in csv.DictReader(file)] == [("3", "0.5"), ("4", "0.25"), ("5", "0.125")]
 
 
 def test_a_checkpoint_that_was_removed_by_hand_is_no_matter(make_run, state_of, tmp_path):
     opened = make_run(tmp_path / "run", steps=[(1, None), (2, None)])
     shutil.rmtree(opened.last.folder)
-    opened.save(GPT(GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)), {}, state_of(3))
+    opened.save(
+        GPT(GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)).state_dict(), {}, state_of(3)
+    )
     assert [p.name for p in (opened.folder / "checkpoints").iterdir()] == ["step_00000003"]
 
 

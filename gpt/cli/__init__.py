@@ -17,6 +17,7 @@ from gpt.cli.help import options_of, page
 from gpt.cli.script import Outcome, Script
 from gpt.cli.sweep import show_jobs, sweep
 from gpt.config import Config, UserError
+from gpt.launch import heard, is_launched
 
 __all__ = ["compose", "main"]
 
@@ -52,7 +53,7 @@ def main(
     debug = any(argument.lstrip("+").lower() == "debug=true" for argument in argv)
     code = 0
     try:
-        with plain_words(), signals.raised():
+        with plain_words(), heard(), signals.raised():
             code = _run(Script(config_name, settings, task, config_dir, script or f"{config_name}.py", claim), argv)
             if sys.stdout:  # closed by `>&-` it is None
                 sys.stdout.flush()
@@ -70,6 +71,8 @@ def _run(script: Script[S], argv: Sequence[str]) -> int:
     if flags & HELP:
         _print_page(script)
         return 0
+    if flags & SWEEP and is_launched():
+        raise UserError("-m: torchrun starts the processes of one run, and a sweep has many; start it without torchrun")
     if flags & SWEEP:
         return show_jobs(script, argv) if flags & SHOW else sweep(script, argv)
     if any(key_of(argument) == "hydra.sweep.dir" for argument in argv):

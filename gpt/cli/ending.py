@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from gpt.config import RunError, UserError
+from gpt.launch import local_rank, rank
 from gpt.signals import Interrupted
 
 PATH_ERRORS = {
@@ -69,13 +70,23 @@ def tell(error: BaseException, debug: bool, where: str = "") -> Ending:
     The line is all, but for an error's traceback where `debug`.
     """
     end = ending(error, debug)
+    if is_told_by_another(error):
+        return end
     if isinstance(error, Interrupted | KeyboardInterrupt):
         print(end.line, file=sys.stderr)
     elif end.line:
         if debug:
             traceback.print_exception(error)
-        print(f"error: {where}{end.line}", file=sys.stderr)
+        who = f"process {rank()}: " if rank() else ""
+        print(f"error: {who}{where}{end.line}", file=sys.stderr)
     return end
+
+
+def is_told_by_another(error: BaseException) -> bool:
+    """Whether another process of the run tells the same: of a mistake the first on a machine, of a signal rank 0."""
+    if isinstance(error, UserError):
+        return local_rank() > 0
+    return rank() > 0 and isinstance(error, Interrupted | KeyboardInterrupt)
 
 
 def _one_line(error: BaseException) -> str:

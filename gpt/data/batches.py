@@ -92,9 +92,11 @@ class Batches:
         first = step * self.batch_size + (micro_step * world_size + rank) * rows
         return gather(self.tokens, self.starts(np.arange(first, first + rows)), self.context)
 
-    def micro_batches(self, step: int, accumulate: int) -> list[tuple[Tensor, Tensor]]:
-        """All micro-steps' shares of one update, for a single process."""
-        return [self.batch(step, micro_step, accumulate) for micro_step in range(accumulate)]
+    def micro_batches(
+        self, step: int, accumulate: int, rank: int = 0, world_size: int = 1
+    ) -> list[tuple[Tensor, Tensor]]:
+        """One process's shares of all micro-steps of an update."""
+        return [self.batch(step, micro_step, accumulate, rank, world_size) for micro_step in range(accumulate)]
 
     def starts(self, sequences: np.ndarray) -> np.ndarray:
         """Where in the split each sequence of the training begins: both int64, shape (rows,)."""

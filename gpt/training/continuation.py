@@ -19,7 +19,7 @@ from gpt.run import choose_checkpoint, latest
 from gpt.run_folder import CONFIG, read_settings, run_folders
 from gpt.weights import model_config
 
-MAY_DIFFER = ("steps", "budget", "eval_every", "save_every", "keep", "logger", "device", "accumulate")
+MAY_DIFFER = ("steps", "budget", "eval_every", "save_every", "keep", "logger", "device", "parallel", "accumulate")
 """What may change when a run is resumed: its length, its reporting, and where and in how many parts it is computed."""
 
 ASIDE = ("resume", "debug")

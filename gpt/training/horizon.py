@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count, takewhile
 
 from gpt.config import UserError
@@ -25,20 +25,25 @@ class Horizon:
         self._started: float | None = None
         self._first_update = 0.0
         self._over = False
+        self._agree: Callable[[float], float] = lambda seconds: seconds
 
-    def start(self, done: int = 0, elapsed: float = 0.0) -> None:
+    def start(
+        self, done: int = 0, elapsed: float = 0.0, agree: Callable[[float], float] = lambda seconds: seconds
+    ) -> None:
         """Let the time run.
 
         Args:
             done: updates that were done before.
             elapsed: seconds that they took.
+            agree: what several processes that share a budget take for the time, whose clocks differ.
         """
         self.done = done
         self._started = time.perf_counter() - elapsed
+        self._agree = agree
 
     def __iter__(self) -> Iterator[int]:
         # Progress never jumps back: of a resumed run, all the time that is over counts.
-        self._first_update = 0.0 if self.done else self.elapsed
+        self._first_update = 0.0 if self.done else self._agree(self.elapsed)
         return takewhile(lambda _: not self._over, count(self.done))
 
     @property
@@ -66,24 +71,24 @@ class Horizon:
         if not self.budget:
             return (step + 1) / self.steps
         left = self.budget - self._first_update
-        return min(1.0, (self.elapsed - self._first_update) / left) if left > 0 else 1.0
+        return min(1.0, (self._agree(self.elapsed) - self._first_update) / left) if left > 0 else 1.0
 
     def reached(self, step: int) -> bool:
         """Whether update `step` is the last one; if so, the iteration ends with it."""
-        self._over = self.is_over(step + 1, self.elapsed)
+        self._over = self.is_over(step + 1, self._agree(self.elapsed) if self.budget else 0.0)
         return self._over
 
 
-def parse_duration(text: str) -> float:
+def parse_duration(text: str, setting: str = "budget") -> float:
     """`90s`, `5min`, `1.5h` -> seconds.
 
     >>> parse_duration("5min")
     300.0
 
     Raises:
-        UserError: anything else.
+        UserError: anything else; it is told with the setting that holds it.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h)", text)
     if not match or float(match[1]) == 0:
-        raise UserError(f"budget: {text!r} is no duration; write it like 90s, 5min or 1.5h")
+        raise UserError(f"{setting}: {text!r} is no duration; write it like 90s, 5min or 1.5h")
     return float(match[1]) * UNITS[match[2]]

@@ -4,7 +4,8 @@ What `auto` decided in a resumed run is not decided again while the kind of devi
 the weights go on bit for bit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,10 +17,12 @@ from gpt.data.tokenizer import Tokenizer, with_unknown
 from gpt.device import CompileMode, Precision, PrecisionName, choose_precision
 from gpt.files import nearby
 from gpt.model.gpt import GPT
+from gpt.processes import Processes
 from gpt.run import choose_checkpoint
-from gpt.run_folder import RunFolder, refuse_unusable
+from gpt.run_folder import Elsewhere, RunFolder, claim_folder, refuse_unusable
 from gpt.training.continuation import told_as
 from gpt.training.horizon import Horizon
+from gpt.training.memory import Accumulate
 from gpt.training.optimizer import load_optimizer_state
 from gpt.training.settings import TrainSettings
 from gpt.training.update import Update
@@ -45,11 +48,17 @@ class Origin:
             return choose_precision(self.state.precision, device)._replace(reason="as it was when the run was left")  # type: ignore[arg-type]
         return choose_precision(name, device)
 
-    def compile(self, mode: CompileMode, device: torch.device) -> CompileMode:
-        """`mode`; where that decided or failed to compile before, it stays so."""
-        if mode == "strict" or not self.state or self.state.device != device.type:
+    def compile(self, mode: CompileMode, precision: Precision) -> CompileMode:
+        """`mode`; where that decided or failed to compile before on such a device, it stays so."""
+        if mode == "strict" or not self.state or self.state.device != precision.device.type:
             return mode
         return "on" if self.state.compiled else "off"
+
+    def accumulate(self, wanted: Accumulate, precision: Precision) -> Accumulate:
+        """`wanted`; what `auto` found on such a device stays."""
+        if wanted == "auto" and self.state and self.state.device == precision.device.type:
+            return self.state.accumulate
+        return wanted
 
     def check_fingerprint(self, fingerprint: str) -> None:
         """Refuse data that the training was not left with, by what it is found by.
@@ -63,15 +72,15 @@ class Origin:
                 "start a new run from its weights with init="
             )
 
-    def start(self, horizon: Horizon) -> Horizon:
+    def start(self, horizon: Horizon, processes: Processes) -> Horizon:
         """Let the time run, from where it stood."""
         done, elapsed = (self.state.step, self.state.elapsed) if self.state else (0, 0.0)
-        horizon.start(done, elapsed)
+        horizon.start(done, elapsed, lambda seconds: processes.largest(seconds)[0])
         return horizon
 
-    def load(self, model: GPT) -> GPT:
-        """Give the model the weights that it begins with."""
-        if self.weights:
+    def load(self, model: GPT, processes: Processes) -> GPT:
+        """Give rank 0's model the weights that it begins with; the others get them when it is spread."""
+        if self.weights and processes.leads:
             with told_as("resume" if self.state else "init"):
                 model.load_state_dict(load_weights(self.weights, model, next(model.parameters()).device))
         return model
@@ -79,8 +88,10 @@ class Origin:
     def restore(self, update: Update) -> Update:
         """Give optimizer and guard the state that they go on from."""
         if self.state and self.weights:
-            load_optimizer_state(update.model, update.guard.optimizer, load_optimizer(self.weights))
-            update.guard.restore(self.state.skipped, self.state.skipped_in_a_row, self.state.scaler)
+            read, processes = partial(load_optimizer, self.weights), update.spread.processes
+            load_optimizer_state(update.model, update.guard.optimizer, read, processes)
+            s = self.state
+            update.guard.restore(s.skipped, s.skipped_in_a_row, s.spikes, s.losses, s.scaler)
         return update
 
     def describe(self) -> list[tuple[str, str]]:
@@ -91,6 +102,29 @@ class Origin:
             on = f", trained on {self.state.device} in {self.state.precision} so far" if self.state else ""
             return [("resumed", f"{where} {at}{on}")]
         return [("begins", f"with the weights of {nearby(self.weights)}")] if self.weights else []
+
+
+def shared_origin(settings: TrainSettings, run_dir: Path | None, processes: Processes) -> Origin:
+    """As `find_origin` in rank 0, which alone has files to read; the others are told, and get no weights and no run."""
+    found: list[Origin] = []
+
+    def find() -> Origin:
+        found.append(find_origin(settings, run_dir))
+        elsewhere = Elsewhere(found[0].run.folder) if found[0].run else None
+        return replace(found[0], run=elsewhere)
+
+    told = processes.led(find)
+    return found[0] if processes.leads else told
+
+
+def begin_run(settings: TrainSettings, run_dir: Path | None, processes: Processes) -> RunFolder:
+    """The folder of a new run, claimed by rank 0.
+
+    Raises:
+        UserError: as of `claim_folder`.
+    """
+    folder = processes.led(lambda: claim_folder(run_dir, settings.name))
+    return RunFolder(folder) if processes.leads else Elsewhere(folder)
 
 
 def find_origin(settings: TrainSettings, run_dir: Path | None) -> Origin:

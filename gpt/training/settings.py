@@ -19,7 +19,9 @@ from gpt.training import continuation
 from gpt.training.horizon import Horizon, parse_duration
 from gpt.training.logger import LoggerConfig
 from gpt.training.optimizer import OptimizerConfig
+from gpt.training.parallel import Parallel
 from gpt.training.schedule import ScheduleConfig
+from gpt.training.trainer import Rhythm
 from gpt.training.update import refuse_uneven
 
 LoggerChoice = Annotated[LoggerConfig, Choice("gpt.training.logger", "logger.*")]
@@ -56,8 +58,8 @@ class TrainSettings(Config):
     """Train for this long instead of `steps`: 90s, 5min, 2h."""
     batch_size: PositiveInt = 8
     """Sequences of one update."""
-    accumulate: PositiveInt = 1
-    """Parts of batch_size that are computed one after the other; more of them take less memory."""
+    accumulate: PositiveInt | Literal["auto"] = 1
+    """Parts of batch_size that are computed one after the other; more of them take less memory; auto: as few as fit."""
     packing: Literal["stream", "documents"] = "stream"
     """stream: tokens see all that stands before them, other documents too; documents: they see only their own, in which
     positions restart."""
@@ -70,12 +72,16 @@ class TrainSettings(Config):
     """Updates between two evaluations."""
     eval_tokens: PositiveInt | None = None
     """Tokens of the validation split that an evaluation covers, from the first on; null: all of them."""
-    save_every: PositiveInt = 350
-    """Updates between two checkpoints; the best one is kept, and the last."""
+    save_every: PositiveInt | str = 350
+    """Updates between two checkpoints, or the time, as 90s, 5min or 1h; the best one is kept, and the last."""
     keep: PositiveInt = 1
     """How many of the last checkpoints are kept, besides the best."""
+    parallel: Parallel = "ddp"
+    """With several processes, which torchrun starts: ddp, each has the whole model; fsdp, each has a part of it."""
     clip: NonNegativeFloat = 1.0
     """Largest norm of the gradient; 0 does not clip."""
+    skip_spikes: bool = False
+    """Skip the update of a loss that lies far above the last ones; told of it is anyway."""
     debug: bool = False
     """Show the traceback of an error."""
     model: GPTConfig = Field(default_factory=GPTConfig)
@@ -103,9 +109,11 @@ class TrainSettings(Config):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        refuse_uneven(self.batch_size, self.accumulate)
+        refuse_uneven(self.batch_size, 1 if self.accumulate == "auto" else self.accumulate)
         if self.budget is not None:
             parse_duration(self.budget)
+        if isinstance(self.save_every, str):
+            parse_duration(self.save_every, "save_every")
         return self
 
     def prepare_data(
@@ -176,6 +184,12 @@ class TrainSettings(Config):
     def for_model(self, model: GPTConfig) -> dict[str, Any]:
         """What is stored of the settings, as plain data: the model's as it was built, and no word of resuming."""
         return self.model_copy(update={"model": model, "resume": None}).model_dump()
+
+    def rhythm(self, accumulate: int) -> Rhythm:
+        """The beat of a training whose updates have so many micro-steps."""
+        if isinstance(self.save_every, int):
+            return Rhythm(accumulate, self.eval_every, self.save_every)
+        return Rhythm(accumulate, self.eval_every, None, parse_duration(self.save_every, "save_every"))
 
     def horizon(self) -> Horizon:
         """How long the training lasts."""

@@ -88,12 +88,20 @@ def packing(update: Update, data: Prepared, batches: Batches) -> list[tuple[str,
     return [("packing", f"documents: a token sees only its own, a window holds parts of {documents:,.1f} on average")]
 
 
-def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT, data: Prepared) -> dict[str, str]:
+def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT | None, data: Prepared) -> dict[str, str]:
     """Print a sample and what came of a run; the very last line is `validation loss`, in nats per token.
+
+    Args:
+        run: where it is.
+        evaluation: of the last weights.
+        model: they; None where another process has them, which concludes.
+        data: what was trained on.
 
     Returns:
         What a sweep's table tells of it, by column.
     """
+    if model is None:
+        return {}
     here, script = (nearby(path) for path in (run.folder, ROOT / "sample.py"))
     print(f"\nA sample:\n\n{write_sample(model, data).strip()}\n")
     print(f"Run's folder:  {here}")

@@ -3,6 +3,7 @@
 import math
 import shlex
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,11 +15,14 @@ from torch import Tensor
 from gpt.config import ROOT, RunError
 from gpt.data.batches import Batches
 from gpt.files import nearby
+from gpt.model.gpt import GPT
+from gpt.processes import Processes
 from gpt.run_folder import RunFolder
 from gpt.signals import Interrupted, postponed
 from gpt.training.evaluation import Evaluation, Evaluator
 from gpt.training.horizon import Horizon
 from gpt.training.logger import Loggers
+from gpt.training.memory import memory_told
 from gpt.training.optimizer import optimizer_state
 from gpt.training.schedule import Schedule
 from gpt.training.update import Update
@@ -34,8 +38,10 @@ class Rhythm(NamedTuple):
     """Micro-steps of one update."""
     eval_every: int
     """Updates between two evaluations."""
-    save_every: int
-    """Updates between two checkpoints."""
+    save_every: int | None
+    """Updates between two checkpoints; None: time counts."""
+    save_seconds: float | None = None
+    """Seconds between two checkpoints; None: updates count."""
 
 
 class Meter:
@@ -87,9 +93,11 @@ class Trainer:
     """Where metrics and checkpoints go."""
     loggers: Loggers
     """Told what happens."""
-    write: Callable[[], str]
+    write: Callable[[GPT], str]
     """Writes a sample, with each evaluation, where a logger wants it."""
     meter: Meter = field(default_factory=Meter)
+    spikes: int = 0
+    """Losses far above those before that were told of."""
 
     def fit(self) -> Evaluation | None:
         """Train; the evaluation of the last weights, None without a validation split.
@@ -99,29 +107,51 @@ class Trainer:
             Interrupted: a signal came; the update that it came in was finished, and saved.
         """
         evaluation = None
+        self.want_samples = self.processes.told(self.loggers.want_samples)
+        self.saved_at = time.perf_counter()
         self.meter.restart()
         with postponed() as signals:
             for step in self.horizon:
                 self.set_learning_rate(self.horizon.progress(step))
                 if self.update.model.config.dropout:
-                    seed_dropout(self.batches.seed, step)
-                loss, norm = self.update(self.batches.micro_batches(step, self.rhythm.accumulate))
-                self.meter.add(loss, norm)
+                    seed_dropout(self.batches.seed, step, self.processes.rank)
+                self.meter.add(*self.make(step))
 
-                last = self.horizon.reached(step)
-                if last or signals.number or is_due(step, LOG_EVERY):
+                last, signal = self.horizon.reached(step), self.agreed(signals.number)
+                if last or signal or is_due(step, LOG_EVERY):
                     self.log(step)
-                evaluation = self.evaluation(step) if last or is_due(step, self.rhythm.eval_every) else None
-                signal = signals.number  # read once more: evaluating takes time
-                if self.is_best(evaluation) or last or signal or is_due(step, self.rhythm.save_every):
-                    self.save(step, evaluation)
+                if last or is_due(step, self.rhythm.eval_every):
+                    evaluation = self.evaluation(step)
+                    signal = self.agreed(signals.number)  # once more: evaluating takes time
+                else:
+                    evaluation = None
+                final = last or signal > 0
+                if final or self.is_save_due(step) or self.is_best(evaluation):
+                    self.save(step, evaluation, final)
                 if signal:
                     break
-        if signals.number:
-            raise Interrupted(signals.number, self.way_on())
+            signal = self.agreed(signals.number)
+        if signal:
+            raise Interrupted(signal, self.way_on())
         if evaluation and not math.isfinite(evaluation.loss):
             raise RunError(f"training: the last validation loss is {evaluation.loss}; lower optimizer.lr")
         return evaluation
+
+    def make(self, step: int) -> tuple[Tensor, Tensor]:
+        """One update; its loss and the gradient's norm, on the device."""
+        accumulate = self.rhythm.accumulate
+        micro_batches = self.update.spread.micro_batches(self.batches, step, accumulate)
+        with memory_told(self.update, self.batches, accumulate, self.run.folder):
+            return self.update(micro_batches)
+
+    @property
+    def processes(self) -> Processes:
+        """Those that train together."""
+        return self.update.spread.processes
+
+    def agreed(self, signal: int | None) -> int:
+        """The signal that any of the processes got; 0: none did."""
+        return int(*self.processes.largest(signal or 0))
 
     def way_on(self) -> str:
         """What a person who interrupted is told."""
@@ -146,8 +176,11 @@ class Trainer:
             "loss": loss,
             "grad_norm": norm,
             "tokens_per_second": updates * tokens / seconds,
-            "skipped": self.update.guard.check(),
+            **self.update.guard.check()._asdict(),
         }
+        if metrics["spikes"] > self.spikes:
+            self.spikes = int(metrics["spikes"])
+            warnings.warn(f"step {step + 1:,}: a loss lay far above the last ones, {self.spikes} so far", stacklevel=2)
         self.run.log(metrics)
         self.loggers.log(metrics, self.horizon.progress(step))
 
@@ -163,22 +196,44 @@ class Trainer:
         }
         self.run.log(metrics)
         self.loggers.log(metrics, self.horizon.progress(step))
-        if self.loggers.want_samples:
-            self.loggers.sample(step + 1, self.write())
+        if self.want_samples and (model := self.update.spread.whole()):
+            self.loggers.sample(step + 1, self.write(model))
         self.meter.restart()
         return evaluation
 
     def is_best(self, evaluation: Evaluation | None) -> bool:
         """Whether the loss is lower than that of any checkpoint."""
+        if evaluation is None:
+            return False
         best = self.run.best
         lowest = best.state.validation_loss if best else None
-        return evaluation is not None and evaluation.loss < (math.inf if lowest is None else lowest)
+        return self.processes.told(evaluation.loss < (math.inf if lowest is None else lowest))
 
-    def save(self, step: int, evaluation: Evaluation | None) -> None:
-        """Write a checkpoint of the weights after `step`."""
-        model, loss = self.update.model, evaluation.loss if evaluation and math.isfinite(evaluation.loss) else None
-        state = {**self.counts(step), **self.update.state(), "validation_loss": loss}
-        self.run.save(model, optimizer_state(model, self.update.guard.optimizer), state)
+    def is_save_due(self, step: int) -> bool:
+        """Whether the time, or the updates, between two checkpoints are over."""
+        if self.rhythm.save_every:
+            return is_due(step, self.rhythm.save_every)
+        (waited,) = self.processes.largest(time.perf_counter() - self.saved_at)
+        return waited >= (self.rhythm.save_seconds or math.inf)
+
+    def save(self, step: int, evaluation: Evaluation | None, final: bool) -> None:
+        """Write a checkpoint of the weights after `step`.
+
+        Raises:
+            RunError: it is the `final` one, and cannot be written; before, the training goes on with a warning.
+        """
+        loss = evaluation.loss if evaluation and math.isfinite(evaluation.loss) else None
+        accumulate = self.rhythm.accumulate
+        state = {**self.counts(step), **self.update.state(), "accumulate": accumulate, "validation_loss": loss}
+        weights = self.update.spread.weights()
+        optimizer = optimizer_state(self.update.model, self.update.guard.optimizer)
+        try:
+            self.processes.led(lambda: self.run.save(weights, optimizer, state))
+        except RunError as error:
+            if final:
+                raise
+            warnings.warn(f"step {step + 1:,} is not saved, and the training goes on: {error}", stacklevel=2)
+        self.saved_at = time.perf_counter()
         self.meter.restart()
 
     def counts(self, step: int) -> dict[str, Any]:
@@ -192,6 +247,7 @@ def is_due(step: int, every: int) -> bool:
     return (step + 1) % every == 0
 
 
-def seed_dropout(seed: int, step: int) -> None:
-    """Have what an update draws depend on seed and step only, so that resuming needs no random state."""
-    torch.manual_seed(int(np.random.SeedSequence((seed, step)).generate_state(1, np.uint64)[0] >> np.uint64(1)))
+def seed_dropout(seed: int, step: int, rank: int = 0) -> None:
+    """Have what an update draws depend on seed, step and process only, so that resuming needs no random state."""
+    sequence = np.random.SeedSequence((seed, step), spawn_key=(rank,) if rank else ())
+    torch.manual_seed(int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1)))

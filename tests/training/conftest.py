@@ -7,8 +7,10 @@ import torch
 from gpt.device import Precision
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
+from gpt.processes import Processes
 from gpt.training.guard import Guard
 from gpt.training.optimizer.adamw import AdamwConfig
+from gpt.training.parallel import Spread
 from gpt.training.update import Update
 
 CPU = torch.device("cpu")
@@ -26,7 +28,7 @@ def build_update(precision):
         sizes = {"vocab_size": 11, "context": 8, "n_layer": 1, "n_head": 2, "d_model": 8}
         model = GPT(GPTConfig(**{**sizes, **settings}))
         guard = Guard(AdamwConfig(lr=lr).build(model), clip, torch.amp.GradScaler("cpu", enabled=False))
-        return Update(model, guard, precision, separator)
+        return Update(Spread(model, Processes(CPU)), guard, precision, separator)
 
     return build
 

@@ -41,7 +41,7 @@ def test_a_bad_update_changes_nothing_and_is_counted(fused, loss, gradient):
     guard.step(torch.tensor(loss))
     assert torch.equal(p.data, before)
     assert all(torch.equal(guard.optimizer.state[p][k], state[k]) for k in state if fused or k != "step")
-    assert guard.check() == 1
+    assert guard.check().skipped == 1
     p.grad = torch.ones(2)
     guard.step(torch.tensor(1.0))
     assert not torch.equal(p.data, before)
@@ -72,7 +72,7 @@ def test_many_in_a_row_end_the_run():
     for _ in range(PATIENCE - 1):
         p.grad = torch.full((2,), math.nan)
         guard.step(torch.tensor(1.0))
-    assert guard.check() == PATIENCE - 1
+    assert guard.check().skipped == PATIENCE - 1
     p.grad = torch.full((2,), math.nan)
     guard.step(torch.tensor(1.0))
     with pytest.raises(RunError, match=f"last {PATIENCE} updates"):
@@ -85,7 +85,7 @@ def test_one_good_update_between_begins_the_count_anew():
     for i in range(2 * PATIENCE):
         p.grad = torch.full((2,), 1.0 if i % 5 == 0 else math.nan)
         guard.step(torch.tensor(1.0))
-    assert guard.check() == 2 * PATIENCE * 4 // 5
+    assert guard.check().skipped == 2 * PATIENCE * 4 // 5
 
 
 def scaled_guard(p, clip=1.0):
@@ -111,7 +111,7 @@ def test_an_overflow_is_skipped_and_halves_the_scale():
     scaler.scale(torch.tensor(1.0))  # the scaler's tensors are made at its first use
     guard.step(torch.tensor(1.0))
     assert p.tolist() == [0, 0]
-    assert guard.check() == 1
+    assert guard.check().skipped == 1
     assert scaler.get_scale() == 512
 
 
@@ -136,4 +136,6 @@ def test_of_a_scaler_nothing_goes_over_to_another_precision():
     scaled.restore(**plain.state())
     assert scaler.get_scale() == 1024, "left in bf16, and resumed in fp16"
     plain.restore(**scaled.state())
-    assert plain.state() == {"skipped": 0, "skipped_in_a_row": 0, "scaler": {}}, "and the other way round"
+    assert plain.state() == {"skipped": 0, "skipped_in_a_row": 0, "spikes": 0, "losses": [], "scaler": {}}, (
+        "and the other way round"
+    )

@@ -11,8 +11,10 @@ from gpt import checkpoint
 from gpt.checkpoint import CHECKSUMS, OPTIMIZER, State
 from gpt.config import UserError, parse
 from gpt.data.tokenizer.char import CharConfig
+from gpt.device import Precision
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
+from gpt.processes import Processes
 from gpt.run_folder import RunFolder
 from gpt.training.optimizer import optimizer_state
 from gpt.training.origin import Origin, find_origin
@@ -20,6 +22,8 @@ from gpt.training.settings import TrainSettings
 
 BYTES = GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)
 CPU = torch.device("cpu")
+
+ALONE = Processes(torch.device("cpu"))
 
 
 def settings(**more):
@@ -32,7 +36,7 @@ def test_a_new_run_begins_with_nothing(tmp_path):
     origin = find_origin(settings(), tmp_path / "new")
     assert origin == Origin()
     assert origin.describe() == []
-    assert origin.start(settings(steps=9).horizon()).done == 0
+    assert origin.start(settings(steps=9).horizon(), ALONE).done == 0
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "notes").touch()
     with pytest.raises(UserError, match=r"is there already.*resume="):
@@ -43,14 +47,14 @@ def test_a_resumed_run_begins_with_its_last_checkpoint(make_run, root):
     folder = make_run(root / "run", steps=[(1, 1.0), (4, 2.0)]).folder
     origin = find_origin(settings(resume=str(folder), steps=9), None)
     assert (origin.state.step, origin.weights.name, origin.tokenizer) == (4, "step_00000004", None)
-    horizon = origin.start(settings(steps=9).horizon())
+    horizon = origin.start(settings(steps=9).horizon(), ALONE)
     assert (horizon.done, horizon.elapsed >= 0.5) == (4, True)
     ((label, text),) = origin.describe()
     assert label == "resumed"
     assert text.endswith("run after step 4, trained on cpu in fp32 so far")
     model = GPT(BYTES)
     assert not torch.equal(model.embedding.weight, weights(origin)["embedding.weight"])
-    assert origin.load(model) is model
+    assert origin.load(model, ALONE) is model
     assert all(torch.equal(tensor, weights(origin)[name]) for name, tensor in model.state_dict().items())
 
 
@@ -121,7 +125,7 @@ def test_what_becomes_of_unknown_characters_is_as_it_is_set_now(root, bytes_data
     run = RunFolder(root / "run")
     config = BYTES.model_copy(update={"vocab_size": bytes_data.tokenizer.vocab_size})
     run.start({"model": config.model_dump()}, bytes_data, keep=1)
-    run.save(GPT(config), {}, state_of(1))
+    run.save(GPT(config).state_dict(), {}, state_of(1))
     for unknown, ids in (("skip", [0, 1]), ("error", None)):
         chosen = {"name": "char", "unknown": unknown}
         origin = find_origin(settings(init=str(run.folder), tokenizer=chosen, model=config.model_dump()), None)
@@ -139,23 +143,26 @@ def test_weights_that_are_not_finite_are_told_with_the_setting_that_they_come_fr
     model.embedding.weight.data[5, 1] = torch.inf
     save_file(model.state_dict(), last.folder / "model.safetensors")
     with pytest.raises(UserError, match=f"^{setting}: the weights in .* are not all finite numbers; remove this"):
-        Origin(state=last.state if resumed else None, weights=last.folder).load(GPT(BYTES))
+        Origin(state=last.state if resumed else None, weights=last.folder).load(GPT(BYTES), ALONE)
 
 
 def test_a_guard_goes_on_from_its_counts_and_its_scale(build_update, root, bytes_data, state_of):
     scaler = torch.amp.GradScaler("cpu", init_scale=512.0)
-    update, counted = build_update(), {"skipped": 5, "skipped_in_a_row": 2, "scaler": scaler.state_dict()}
+    update, counted = build_update(), {"skipped": 5, "skipped_in_a_row": 2, "spikes": 1, "losses": [2.5]}
+    counted["scaler"] = scaler.state_dict()
     (root / "run").mkdir(parents=True)
     run = RunFolder(root / "run")
     run.start({"model": {}}, bytes_data, keep=1)
-    last = run.save(update.model, optimizer_state(update.model, update.guard.optimizer), state_of(9, **counted))
+    last = run.save(
+        update.model.state_dict(), optimizer_state(update.model, update.guard.optimizer), state_of(9, **counted)
+    )
     resumed = build_update()
     resumed.guard.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     Origin(state=checkpoint.read(last.folder).state, weights=last.folder).restore(resumed)
     assert resumed.guard.state() == counted
     tokens = torch.arange(8)[None]
     resumed([(tokens, tokens)])
-    assert resumed.guard.check() == 5, "the update was made"
+    assert resumed.guard.check() == (5, 1), "the update was made"
     assert resumed.guard.scaler.get_scale() == 512
 
 
@@ -190,7 +197,7 @@ def test_what_auto_decided_stays_while_the_device_is_of_the_same_kind(stood):
     ],
 )  # fmt: skip
 def test_what_was_compiled_stays_compiled(stood, compiled, device, mode, becomes):
-    assert stood(compiled=compiled, device=device).compile(mode, CPU) == becomes
+    assert stood(compiled=compiled, device=device).compile(mode, Precision("fp32", "as set", CPU)) == becomes
 
 
 def test_other_data_are_refused(stood):

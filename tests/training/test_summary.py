@@ -17,11 +17,13 @@ from gpt.generation.text import TextGeneration
 from gpt.model.attention.sdpa import Sdpa
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
+from gpt.processes import Processes
 from gpt.run_folder import RunFolder
 from gpt.training.evaluation import Evaluation
 from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
 from gpt.training.optimizer.adamw import AdamwConfig
+from gpt.training.parallel import Spread
 from gpt.training.summary import conclude, first_words, summarize
 from gpt.training.update import Cost, Update
 
@@ -75,7 +77,12 @@ def test_documents_that_are_no_longer_than_a_prompt_need_none(tmp_path):
 def lines(model, horizon, validation=2000, separator=None, precision="fp32"):
     batches = Batches(np.zeros(1010, dtype=np.int64), context=10, batch_size=50, seed=0)  # 100 windows of 10
     guard = Guard(AdamwConfig().build(model), 1.0, torch.amp.GradScaler("cpu", enabled=False))
-    update = Update(model, guard, Precision(precision, "as set", torch.device("cpu")), separator)
+    update = Update(
+        Spread(model, Processes(torch.device("cpu"))),
+        guard,
+        Precision(precision, "as set", torch.device("cpu")),
+        separator,
+    )
     return dict(summarize(update, data(validation), batches, horizon, Cost(0.5, "off")))
 
 
@@ -161,8 +168,8 @@ def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
 def test_a_best_that_is_not_the_last_is_told(last, told, model, tmp_path, capsys, bytes_data, state_of):
     run = RunFolder(tmp_path)
     run.start({}, bytes_data, keep=1)
-    run.save(model, {}, state_of(60, 2.0))
-    run.save(model, {}, state_of(200, last))
+    run.save(model.state_dict(), {}, state_of(60, 2.0))
+    run.save(model.state_dict(), {}, state_of(200, last))
     conclude(run, Evaluation(loss=last, bits_per_byte=1.0, tokens=9), model, written(tmp_path, b"The people of"))
     out = capsys.readouterr().out
     assert ("Best:          2.0000 at step 60, which sample.py takes; the sample above" in out) == told

@@ -42,12 +42,12 @@ def build_trainer(build_update, tokens, tmp_path, bytes_data):
         run = RunFolder(tmp_path / name)
         run.start({"model": {}}, bytes_data, keep=1)
         origin = Origin(run, run.last and run.last.state, run.last and run.last.folder)
-        horizon = origin.start(Horizon(steps))
-        origin.load(update.model)
+        horizon = origin.start(Horizon(steps), update.spread.processes)
+        origin.load(update.model, update.spread.processes)
         batches, schedule = Batches(tokens, 8, 8, seed=0), LinearConfig(warmup=0.0).build()
         recorder = Recorder()
         loggers = Loggers([recorder])
-        parts = (batches, schedule, horizon, rhythm, evaluator, run, loggers, lambda: "a sample")
+        parts = (batches, schedule, horizon, rhythm, evaluator, run, loggers, lambda model: "a sample")
         return Trainer(origin.restore(update), *parts), recorder
 
     return build
@@ -157,6 +157,7 @@ class Timed:
     """An update that takes its time."""
 
     def __init__(self, update, call):
+        self.spread = update.spread
         self.model = update.model
         self.guard = update.guard
         self.state = update.state
@@ -305,7 +306,13 @@ def test_skipped_updates_are_counted_on_after_resuming(build_trainer):
         trainer.fit()
     del trainer
     resumed, _ = build_trainer(steps=6, rhythm=Rhythm(1, 100, 3))
-    assert resumed.update.guard.state() == {"skipped": 2, "skipped_in_a_row": 1, "scaler": {}}
+    assert resumed.update.guard.state() == {
+        "skipped": 2,
+        "skipped_in_a_row": 1,
+        "spikes": 0,
+        "losses": [pytest.approx(2.4, abs=0.3)],
+        "scaler": {},
+    }
     assert resumed.horizon.elapsed >= resumed.run.last.state.elapsed > 0
     resumed.fit()
     assert [int(r["skipped"]) for r in rows(resumed) if r["skipped"]] == [2]

@@ -198,7 +198,7 @@ def test_auto_compiles_only_what_repays_it(build_update, tokens):
 def test_how_it_computes_is_kept(build_update, tokens, monkeypatch):
     update = build_update()
     monkeypatch.setattr(torch, "compile", lambda model: lambda *args: model(*args))
-    counted = {"skipped": 0, "skipped_in_a_row": 0, "scaler": {}}
+    counted = {"skipped": 0, "skipped_in_a_row": 0, "spikes": 0, "losses": [], "scaler": {}}
     assert update.state() == {**counted, "device": "cpu", "precision": "fp32", "compiled": False}
     update.precision = Precision("bf16", "as set", torch.device("cpu"))
     update.compile("on", [Batches(tokens, 8, 4, seed=0).batch(0)], Horizon(10))

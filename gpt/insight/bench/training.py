@@ -17,9 +17,11 @@ from gpt.device import Precision
 from gpt.insight.bench.race import Contender, Entry
 from gpt.insight.bench.settings import BenchSettings
 from gpt.model.gpt import GPT
+from gpt.processes import Processes
 from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
 from gpt.training.optimizer.adamw import FUSED, AdamwConfig
+from gpt.training.parallel import Spread
 from gpt.training.update import MicroBatch, Update
 
 UPDATES = 16
@@ -97,7 +99,8 @@ class OurTraining(Training):
         return Contender(Entry("ours", precision.name, seconds), self.work(update))
 
     def _update(self, precision: Precision) -> Update:
-        return Update(self.model, Guard(self.optimizer, self.settings.clip, scaler_for(precision)), precision)
+        spread = Spread(self.model, Processes(precision.device))
+        return Update(spread, Guard(self.optimizer, self.settings.clip, scaler_for(precision)), precision)
 
 
 class PeerTraining(Training):

@@ -1,12 +1,14 @@
 """Optimizers: the contract of a variant, the groups that parameters fall into, and its state by name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor, nn, optim
+from torch.distributed.tensor import DTensor
 
 from gpt.config import UserError, Variant
 from gpt.model.gpt import GPT
+from gpt.processes import Processes
 
 
 class OptimizerConfig(Variant):
@@ -39,13 +41,38 @@ def optimizer_state(model: GPT, optimizer: optim.Optimizer) -> dict[str, Tensor]
     return {name: value for name, value in _flat(model, optimizer).items() if name.startswith(STATE)}
 
 
-def load_optimizer_state(model: GPT, optimizer: optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def load_optimizer_state(
+    model: GPT, optimizer: optim.Optimizer, read: Callable[[], Mapping[str, Tensor]], processes: Processes
+) -> None:
     """Have the optimizer go on from an `optimizer_state`.
+
+    Args:
+        model: as the optimizer has it.
+        optimizer: a new one.
+        read: gives the state; of several processes rank 0 alone calls it.
+        processes: those that the model is spread over.
 
     Raises:
         UserError: it is another optimizer's, or another model's.
     """
-    flat = _flat(model, optimizer)
+    flat, several = _flat(model, optimizer), processes.size > 1
+    if processes.leads:
+        tensors = read()
+        refuse_misfit(flat, tensors)
+        flat = dict(flat, **tensors)
+    # Imported where it is used, here and below: it takes a second.
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_optimizer_state_dict
+
+    options = StateDictOptions(flatten_optimizer_state_dict=True, full_state_dict=several, broadcast_from_rank0=several)
+    set_optimizer_state_dict(model, optimizer, flat, options=options)
+
+
+def refuse_misfit(flat: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Compare the state of an optimizer with what shall be its state, by names and shapes.
+
+    Raises:
+        UserError: they differ.
+    """
     wanted = {name: tensor.shape for name, tensor in flat.items() if name.startswith(STATE)}
     given = {name: tensor.shape for name, tensor in tensors.items()}
     if given != wanted:
@@ -54,15 +81,15 @@ def load_optimizer_state(model: GPT, optimizer: optim.Optimizer, tensors: Mappin
             f"resume: the state of the optimizer does not fit its configuration, {names[0]} for one; "
             "start a new run from the weights with init="
         )
-    # Imported where it is used, here and below: it takes a second.
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_optimizer_state_dict
-
-    options = StateDictOptions(flatten_optimizer_state_dict=True)
-    set_optimizer_state_dict(model, optimizer, dict(flat, **tensors), options=options)
 
 
 def _flat(model: GPT, optimizer: optim.Optimizer) -> dict[str, Any]:
-    """PyTorch's state dict with a key for each tensor and setting; what is lazily made is made."""
+    """PyTorch's state dict with a key for each tensor and setting; what is lazily made is made.
+
+    Of a model that is shared out among processes rank 0 gets all, on its host, and the others nothing.
+    """
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
 
-    return get_optimizer_state_dict(model, optimizer, options=StateDictOptions(flatten_optimizer_state_dict=True))
+    shared = any(isinstance(parameter, DTensor) for parameter in model.parameters())
+    options = StateDictOptions(flatten_optimizer_state_dict=True, full_state_dict=shared, cpu_offload=shared)
+    return get_optimizer_state_dict(model, optimizer, options=options)

@@ -12,11 +12,13 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 from torch import Tensor, optim
+from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from gpt.device import has_native_bf16
 from gpt.model.gpt import GPT
 from gpt.training.optimizer import OptimizerConfig, parameter_groups
 from gpt.training.optimizer.adamw import FUSED
+from gpt.training.parallel import local
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """a, b and c of the Newton-Schulz step: the steepest at 0 that stays around 1 (Jordan et al. 2024)."""
@@ -115,26 +117,44 @@ class Muon(optim.Optimizer):
         """Update matrices of one shape."""
         group = self.param_groups[0]
         lr, momentum = group["lr"], group["momentum"]
-        gradients = torch.stack([p.grad for p in parameters if p.grad is not None])  # (matrices, rows, columns)
+        gradients = torch.stack([local(p.grad) for p in parameters if p.grad is not None])  # (matrices, rows, columns)
         keep = torch.ones((), device=gradients.device)
         if self.found_inf is not None:
             keep = 1.0 - self.found_inf
             gradients = torch.where(keep.bool(), gradients, torch.zeros_like(gradients))
-        buffers = [self._buffer(parameter) for parameter in parameters]
+        buffers = [local(self._buffer(parameter)) for parameter in parameters]
         means = torch.stack(buffers).lerp_(gradients, keep * (1.0 - momentum))
         torch._foreach_copy_(buffers, list(means.unbind()))
-        updates = orthogonalize(gradients.lerp_(means, momentum))
-        rows, columns = updates.shape[1:]
+        updates = orthogonalize_shared(gradients.lerp_(means, momentum), parameters[0])
+        rows, columns = parameters[0].shape
         updates = updates.to(gradients.dtype) * (keep * (lr * max(1.0, rows / columns) ** 0.5))
+        weights = [local(parameter.detach()) for parameter in parameters]
         if group["weight_decay"]:
-            torch._foreach_mul_(parameters, 1.0 - keep * (lr * group["weight_decay"]))
-        torch._foreach_sub_(parameters, list(updates.unbind()))
+            torch._foreach_mul_(weights, 1.0 - keep * (lr * group["weight_decay"]))
+        torch._foreach_sub_(weights, list(updates.unbind()))
 
     def _buffer(self, parameter: Tensor) -> Tensor:
         state = self.state[parameter]
         if not state:
             state["momentum_buffer"] = torch.zeros_like(parameter)
         return state["momentum_buffer"]
+
+
+def orthogonalize_shared(matrices: Tensor, like: Tensor) -> Tensor:
+    """Of matrices that are shared out among processes by their rows, as `like` is, this process's rows of the result.
+
+    Args:
+        matrices: (matrices, rows, columns), of this process; all of it where `like` is not shared out.
+        like: one of the parameters.
+    """
+    if not isinstance(like, DTensor):
+        return orthogonalize(matrices)
+    shape = torch.Size((len(matrices), *like.shape))
+    parts = DTensor.from_local(
+        matrices, like.device_mesh, [Shard(1)], shape=shape, stride=torch.empty(shape, device="meta").stride()
+    )
+    whole = DTensor.from_local(orthogonalize(parts.full_tensor()), like.device_mesh, [Replicate()])
+    return whole.redistribute(placements=[Shard(1)]).to_local()
 
 
 def orthogonalize(matrices: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ def run_with(tmp_path, tokenizers, state_of):
         data = SimpleNamespace(tokenizer=tokenizer, fingerprint="f00d")
         opened.start({"name": name, "model": config.model_dump()}, data, keep=1)
         torch.manual_seed(0)
-        opened.save(GPT(config), {}, state_of(1, 3.0))
+        opened.save(GPT(config).state_dict(), {}, state_of(1, 3.0))
         return folder
 
     return build

@@ -4,10 +4,13 @@ import torch
 from gpt.config import UserError, variant_class, variant_names
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
+from gpt.processes import Processes
 from gpt.training.optimizer import load_optimizer_state, optimizer_state, parameter_groups
 from gpt.training.optimizer.adamw import AdamwConfig
 
 PACKAGE = "gpt.training.optimizer"
+
+ALONE = Processes(torch.device("cpu"))
 
 
 def model(**settings):
@@ -83,7 +86,7 @@ class TestState:
         self.train(model, optimizer, 2)
         other, again = self.build(name, seed=1)
         other.load_state_dict(weights)
-        load_optimizer_state(other, again, remembered)
+        load_optimizer_state(other, again, lambda: remembered, ALONE)
         assert all(torch.equal(tensor, weights[key]) for key, tensor in other.state_dict().items())
         assert [g["lr"] for g in again.param_groups] == [g["initial_lr"] for g in again.param_groups]
         self.train(other, again, 2)
@@ -107,4 +110,4 @@ class TestState:
         if change == "more":
             remembered |= {key: tensor, f"{key}_more": tensor}
         with pytest.raises(UserError, match=rf"resume: the state of the optimizer does not fit .*{key}"):
-            load_optimizer_state(*self.build(name), remembered)
+            load_optimizer_state(*self.build(name), lambda: remembered, ALONE)
