@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Replicate
 
 from gpt.data.batches import Batches
 from gpt.model.gpt import GPT
@@ -135,6 +135,14 @@ def spread(model: GPT, processes: Processes, parallel: Parallel) -> Spread:
 def local(tensor: Tensor) -> Tensor:
     """The part of a tensor that this process has."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def as_shared(tensor: Tensor, like: Tensor) -> Tensor:
+    """A tensor that all processes have, shared out among them as `like` is; as it is where that is not."""
+    if not isinstance(like, DTensor):
+        return tensor
+    there = DTensor.from_local(tensor.to(like.device), like.device_mesh, [Replicate()])
+    return there.redistribute(placements=like.placements)
 
 
 def whole(tensor: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -47,8 +48,8 @@ def train(processes, *arguments, code=0):
     return out, error
 
 
-def new(processes, folder, *arguments):
-    return train(processes, *TINY, *arguments, f"hydra.run.dir={folder}")
+def new(processes, folder, *arguments, code=0):
+    return train(processes, *TINY, *arguments, f"hydra.run.dir={folder}", code=code)
 
 
 def rows(folder):
@@ -92,3 +93,96 @@ def test_several_processes_train_what_one_does(alone, tmp_path, processes, accum
     assert weights(tmp_path / "run").keys() == weights(alone).keys()
     for name, tensor in weights(tmp_path / "run").items():
         torch.testing.assert_close(tensor, weights(alone)[name], atol=1e-4, rtol=0, msg=name)
+
+
+def test_muon_shared_out_is_muon_but_for_rounding(tmp_path):
+    """Newton-Schulz steps enlarge rounding, by more than AdamW does."""
+    for parallel in ("ddp", "fsdp"):
+        new(2, tmp_path / parallel, "steps=20", "optimizer=muon", f"parallel={parallel}", "eval_every=20")
+    new(0, tmp_path / "seed", "steps=20", "optimizer=muon", "eval_every=20", "seed=1")
+    (ddp,), (fsdp,), (other,) = (curve(tmp_path / name, "validation_loss") for name in ("ddp", "fsdp", "seed"))
+    assert abs(ddp - fsdp) < abs(ddp - other) / 2
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+@pytest.mark.parametrize("processes", [0, 2, 4])
+def test_a_run_goes_on_in_another_number_of_processes(alone, tmp_path, parallel, processes):
+    folder = tmp_path / "run"
+    new(2, folder, "steps=50", "accumulate=2", "eval_every=25", "save_every=20", f"parallel={parallel}", "keep=9")
+    for point in ("step_00000025", "step_00000040", "step_00000050"):
+        for file in (folder / "checkpoints" / point).iterdir():
+            file.unlink()
+        (folder / "checkpoints" / point).rmdir()
+    out, _ = train(processes, f"resume={folder}", f"accumulate={4 // max(1, processes)}", "logger=[console]")
+    assert f"resumed   {folder} after step 20, trained on cpu in fp32 so far" in out
+    assert curve(folder) == pytest.approx(curve(alone), abs=1e-5)
+
+
+def test_where_one_process_is_killed_the_other_ends_and_the_run_goes_on(tmp_path):
+    folder = tmp_path / "run"
+    with started(2, *TINY, "steps=100000", "eval_every=100000", "save_every=20", f"hydra.run.dir={folder}") as process:
+        wait_for_steps(folder, 30, process)
+        children = workers(process.pid)
+        assert len(children) == 2
+        os.kill(children[1], signal.SIGKILL)
+        struck = time.monotonic()
+        assert process.wait(60) != 0
+    assert time.monotonic() - struck < 60
+    assert not any(is_alive(pid) for pid in children)
+    last = max(int(point.name.removeprefix("step_")) for point in (folder / "checkpoints").glob("step_*"))
+    assert last >= 20
+    train(0, f"resume={folder}", f"steps={last + 10}")
+    train(4, f"resume={folder}", f"steps={last + 20}")
+    assert [int(row["step"]) for row in rows(folder) if row["loss"]] == list(range(10, last + 21, 10))
+
+
+@pytest.mark.parametrize("number, to_all", [(signal.SIGTERM, False), (signal.SIGINT, True)])
+def test_a_signal_to_torchrun_saves(tmp_path, number, to_all):
+    """Ctrl-C in a terminal reaches all processes, and torchrun hands it on once more."""
+    folder = tmp_path / "run"
+    long = ["steps=100000", "eval_every=100000", "save_every=100000"]
+    with started(2, *TINY, *long, f"hydra.run.dir={folder}") as process:
+        wait_for_steps(folder, 10, process)
+        (os.killpg if to_all else os.kill)(process.pid, number)
+        _, error = process.communicate(timeout=60)
+    (point,) = (folder / "checkpoints").iterdir()
+    assert error.count(f"interrupted after step {int(point.name.removeprefix('step_')):,} and saved") == 1
+
+
+def workers(launcher):
+    """The processes that torchrun started."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(launcher)], capture_output=True, text=True, check=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for_steps(folder, number, process):
+    deadline = time.monotonic() + 120
+    while not any(row["loss"] and int(row["step"]) >= number for row in rows(folder)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_mistake_is_told_once(tmp_path):
+    _, error = new(2, tmp_path / "run", "batch_size=7", code=1)
+    lines = [line for line in error.splitlines() if line.startswith("error: ")]
+    assert lines == ["error: batch_size: 7 cannot be shared out evenly over 2 processes; take a multiple"]
+    assert not (tmp_path / "run").exists()
+    _, error = new(2, tmp_path / "run", "step=7", code=1)
+    assert len([line for line in error.splitlines() if line.startswith("error: step: ")]) == 1
+
+
+def test_a_sweep_is_refused(tmp_path):
+    _, error = train(2, "-m", "seed=1,2", code=1)
+    (line,) = (line for line in error.splitlines() if line.startswith("error: "))
+    assert (
+        line == "error: -m: torchrun starts the processes of one run, and a sweep has many; start it without torchrun"
+    )

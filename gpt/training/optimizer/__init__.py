@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn, optim
 from torch.distributed.tensor import DTensor
 
 from gpt.config import UserError, Variant
 from gpt.model.gpt import GPT
 from gpt.processes import Processes
+from gpt.training.parallel import as_shared
 
 
 class OptimizerConfig(Variant):
@@ -38,7 +40,7 @@ STATE = "state."
 
 def optimizer_state(model: GPT, optimizer: optim.Optimizer) -> dict[str, Tensor]:
     """The optimizer's state tensors by the names of the parameters, as in state.embedding.weight.exp_avg; no copies."""
-    return {name: value for name, value in _flat(model, optimizer).items() if name.startswith(STATE)}
+    return {name: value for name, value in _flat(model, optimizer, whole=True).items() if name.startswith(STATE)}
 
 
 def load_optimizer_state(
@@ -55,16 +57,15 @@ def load_optimizer_state(
     Raises:
         UserError: it is another optimizer's, or another model's.
     """
-    flat, several = _flat(model, optimizer), processes.size > 1
-    if processes.leads:
-        tensors = read()
-        refuse_misfit(flat, tensors)
-        flat = dict(flat, **tensors)
-    # Imported where it is used, here and below: it takes a second.
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_optimizer_state_dict
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_optimizer_state_dict  # takes a second
 
-    options = StateDictOptions(flatten_optimizer_state_dict=True, full_state_dict=several, broadcast_from_rank0=several)
-    set_optimizer_state_dict(model, optimizer, flat, options=options)
+    flat = _flat(model, optimizer, whole=False)
+    tensors = read() if processes.leads else {}
+    if processes.leads:
+        refuse_misfit(flat, tensors)
+    for name in sorted(name for name in flat if name.startswith(STATE)):
+        flat[name] = as_shared(processes.told_tensor(tensors.get(name, _empty(flat[name]))), flat[name])
+    set_optimizer_state_dict(model, optimizer, flat, options=StateDictOptions(flatten_optimizer_state_dict=True))
 
 
 def refuse_misfit(flat: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -83,13 +84,21 @@ def refuse_misfit(flat: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Non
         )
 
 
-def _flat(model: GPT, optimizer: optim.Optimizer) -> dict[str, Any]:
+def _flat(model: GPT, optimizer: optim.Optimizer, whole: bool) -> dict[str, Any]:
     """PyTorch's state dict with a key for each tensor and setting; what is lazily made is made.
 
-    Of a model that is shared out among processes rank 0 gets all, on its host, and the others nothing.
+    Args:
+        model: as the optimizer has it.
+        optimizer: whose.
+        whole: of what is shared out among processes, rank 0 gets all, on its host, and the others nothing; else each
+            gets its part.
     """
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict  # takes a second
 
-    shared = any(isinstance(parameter, DTensor) for parameter in model.parameters())
-    options = StateDictOptions(flatten_optimizer_state_dict=True, full_state_dict=shared, cpu_offload=shared)
+    gathered = whole and any(isinstance(parameter, DTensor) for parameter in model.parameters())
+    options = StateDictOptions(flatten_optimizer_state_dict=True, full_state_dict=gathered, cpu_offload=gathered)
     return get_optimizer_state_dict(model, optimizer, options=options)
+
+
+def _empty(like: Tensor) -> Tensor:
+    return torch.empty(like.shape, dtype=like.dtype)

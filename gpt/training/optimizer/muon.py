@@ -12,13 +12,13 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 from torch import Tensor, optim
-from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor import DTensor, Shard
 
 from gpt.device import has_native_bf16
 from gpt.model.gpt import GPT
 from gpt.training.optimizer import OptimizerConfig, parameter_groups
 from gpt.training.optimizer.adamw import FUSED
-from gpt.training.parallel import local
+from gpt.training.parallel import as_shared, local
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """a, b and c of the Newton-Schulz step: the steepest at 0 that stays around 1 (Jordan et al. 2024)."""
@@ -153,8 +153,7 @@ def orthogonalize_shared(matrices: Tensor, like: Tensor) -> Tensor:
     parts = DTensor.from_local(
         matrices, like.device_mesh, [Shard(1)], shape=shape, stride=torch.empty(shape, device="meta").stride()
     )
-    whole = DTensor.from_local(orthogonalize(parts.full_tensor()), like.device_mesh, [Replicate()])
-    return whole.redistribute(placements=[Shard(1)]).to_local()
+    return local(as_shared(orthogonalize(parts.full_tensor()), parts))
 
 
 def orthogonalize(matrices: Tensor) -> Tensor:
