@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,15 +105,22 @@ def test_muon_shared_out_is_muon_but_for_rounding(tmp_path):
     assert abs(ddp - fsdp) < abs(ddp - other) / 2
 
 
-@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
-@pytest.mark.parametrize("processes", [0, 2, 4])
-def test_a_run_goes_on_in_another_number_of_processes(alone, tmp_path, parallel, processes):
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    """Runs that two processes left after step 20 of 50, copied and shared out."""
+    folders = {}
+    for parallel in ("ddp", "fsdp"):
+        folder = folders[parallel] = tmp_path_factory.mktemp("left") / parallel
+        new(2, folder, "steps=50", "accumulate=2", "eval_every=25", "save_every=20", f"parallel={parallel}", "keep=9")
+        for point in ("step_00000025", "step_00000040", "step_00000050"):
+            shutil.rmtree(folder / "checkpoints" / point)
+    return folders
+
+
+@pytest.mark.parametrize("parallel, processes", [("ddp", 0), ("ddp", 4), ("fsdp", 0), ("fsdp", 2), ("fsdp", 4)])
+def test_a_run_goes_on_in_another_number_of_processes(alone, left, tmp_path, parallel, processes):
     folder = tmp_path / "run"
-    new(2, folder, "steps=50", "accumulate=2", "eval_every=25", "save_every=20", f"parallel={parallel}", "keep=9")
-    for point in ("step_00000025", "step_00000040", "step_00000050"):
-        for file in (folder / "checkpoints" / point).iterdir():
-            file.unlink()
-        (folder / "checkpoints" / point).rmdir()
+    shutil.copytree(left[parallel], folder)
     out, _ = train(processes, f"resume={folder}", f"accumulate={4 // max(1, processes)}", "logger=[console]")
     assert f"resumed   {folder} after step 20, trained on cpu in fp32 so far" in out
     assert curve(folder) == pytest.approx(curve(alone), abs=1e-5)
