@@ -97,7 +97,7 @@ class Guard:
         count, losses = there.sum(), self.losses.nan_to_num()
         mean = losses.sum() / count
         deviation = (((losses - mean) * there).square().sum() / count).sqrt()
-        return (count >= ENOUGH) & (loss > mean + FAR * deviation)
+        return (count >= ENOUGH) & loss.isfinite() & (loss > mean + FAR * deviation)
 
     def check(self) -> Counts:
         """What was counted so far; reads the device.

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from gpt.config import RunError
-from gpt.training.guard import PATIENCE, Guard, step_unless
+from gpt.training.guard import ENOUGH, PATIENCE, WINDOW, Guard, step_unless
 
 NO_SCALER = torch.amp.GradScaler("cpu", enabled=False)
 
@@ -139,3 +139,71 @@ def test_of_a_scaler_nothing_goes_over_to_another_precision():
     assert plain.state() == {"skipped": 0, "skipped_in_a_row": 0, "spikes": 0, "losses": [], "scaler": {}}, (
         "and the other way round"
     )
+
+
+def ordinary(guard, p, count):
+    """So many updates of losses 2.0 and 2.2 by turns: their mean is 2.1, their standard deviation 0.1."""
+    for i in range(count):
+        p.grad = torch.ones(2)
+        guard.step(torch.tensor(2.0 if i % 2 else 2.2))
+
+
+@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize("loss, spikes", [(2.69, 0), (2.71, 1), (1.0, 0)])  # 6 deviations above the mean are 2.7
+def test_a_loss_far_above_the_last_ones_is_a_spike(loss, spikes, skip):
+    p = parameter()
+    guard = guard_over(p, fused=True)
+    guard.skip_spikes = skip
+    ordinary(guard, p, ENOUGH)
+    before = p.detach().clone()
+    p.grad = torch.ones(2)
+    guard.step(torch.tensor(loss))
+    skipped = int(skip and spikes)
+    assert guard.check() == (skipped, spikes)
+    assert torch.equal(p.detach(), before) == bool(skipped)
+
+
+def test_of_few_losses_none_is_a_spike_and_of_a_spike_that_was_made_the_next_ones_know():
+    p = parameter()
+    guard = guard_over(p, fused=True)
+    ordinary(guard, p, ENOUGH - 1)
+    p.grad = torch.ones(2)
+    guard.step(torch.tensor(100.0))
+    assert guard.check().spikes == 0, "one loss too few to compare with"
+    assert guard.losses[-1] == 100
+    assert guard.losses.isnan().sum() == WINDOW - ENOUGH
+
+
+def test_a_loss_that_is_not_finite_is_no_spike_and_is_not_compared_with():
+    p = parameter()
+    guard = guard_over(p, fused=True)
+    ordinary(guard, p, ENOUGH)
+    p.grad = torch.ones(2)
+    guard.step(torch.tensor(math.inf))
+    assert guard.check() == (1, 0)
+    assert guard.losses[-1] == 2.0
+
+
+def test_spikes_without_end_end_the_run():
+    p = parameter()
+    guard = guard_over(p, fused=True)
+    guard.skip_spikes = True
+    ordinary(guard, p, ENOUGH)
+    for _ in range(PATIENCE):
+        p.grad = torch.ones(2)
+        guard.step(torch.tensor(9.0))
+    with pytest.raises(
+        RunError, match=f"last {PATIENCE} updates had a loss or gradient that is not finite, or a spike"
+    ):
+        guard.check()
+
+
+def test_the_window_goes_on_from_its_state():
+    p = parameter()
+    guard, again = guard_over(p, fused=True), guard_over(parameter(), fused=True)
+    ordinary(guard, p, 5)
+    assert guard.state()["losses"] == [pytest.approx(loss) for loss in (2.2, 2.0, 2.2, 2.0, 2.2)]
+    again.restore(**guard.state())
+    assert torch.equal(again.losses.nan_to_num(), guard.losses.nan_to_num())
+    ordinary(guard, p, 2 * WINDOW)
+    assert len(guard.state()["losses"]) == WINDOW
