@@ -194,3 +194,50 @@ def test_a_sweep_is_refused(tmp_path):
     assert (
         line == "error: -m: torchrun starts the processes of one run, and a sweep has many; start it without torchrun"
     )
+
+
+@pytest.fixture
+def two_nodes():
+    """Two network namespaces joined by a cable, as two machines would be: commands to run something in each."""
+    names, addresses = ("gpt-node-0", "gpt-node-1"), ("10.77.7.1", "10.77.7.2")
+    if os.name != "posix" or os.geteuid() or not shutil.which("ip"):
+        pytest.skip("network namespaces need Linux's ip and root")
+    made = [["ip", "netns", "add", name] for name in names]
+    made.append(["ip", "link", "add", "cable0", "netns", names[0], "type", "veth", "peer", "cable1", "netns", names[1]])
+    for i, name in enumerate(names):
+        inside = ["ip", "-n", name]
+        made.append([*inside, "address", "add", f"{addresses[i]}/24", "dev", f"cable{i}"])
+        made += [[*inside, "link", "set", device, "up"] for device in (f"cable{i}", "lo")]
+    try:
+        if any(subprocess.run(step, capture_output=True, check=False).returncode for step in made):
+            pytest.skip("network namespaces cannot be made here")
+        yield [["ip", "netns", "exec", name, "env", f"GLOO_SOCKET_IFNAME=cable{i}"] for i, name in enumerate(names)]
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+def test_two_nodes_meet(two_nodes, alone, tmp_path):
+    folder = tmp_path / "run"
+    launcher = [
+        sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc_per_node=1", "--rdzv_backend=c10d",
+        "--rdzv_endpoint=10.77.7.1:29577", "--rdzv_id=nodes", str(ROOT / "train.py"),
+    ]  # fmt: skip
+    arguments = [*TINY, "steps=50", "accumulate=2", "eval_every=25", f"hydra.run.dir={folder}", "logger=[console]"]
+    # By their names, which both have from one machine, they could not tell which of them is the host.
+    local = [[f"--local_addr=10.77.7.{i + 1}", f"--rdzv_conf=is_host={i == 0}"] for i in range(2)]
+    nodes = [
+        subprocess.Popen(
+            [*inside, *launcher[:3], *address, *launcher[3:], *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        for inside, address in zip(two_nodes, local, strict=True)
+    ]  # fmt: skip
+    try:
+        told = [node.communicate(timeout=120) for node in nodes]
+    finally:
+        for node in nodes:
+            node.kill()
+    assert [node.returncode for node in nodes] == [0, 0], told
+    assert curve(folder) == pytest.approx(curve(alone), abs=1e-5)
+    assert sum("validation loss" in out for out, _ in told) == 1
