@@ -33,7 +33,9 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.M | re.S)
 
 
-COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("python ")]
+LINES = [line for block in blocks("sh") for line in block.splitlines()]
+COMMANDS = [line for line in LINES if line.startswith("python ")]
+LAUNCHES = [shlex.split(line, comments=True)[1:] for line in LINES if line.startswith("torchrun")]
 TRAININGS = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python train.py")]
 LOOKS = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python data/prepare.py")]
 VERBS = [shlex.split(line, comments=True)[3:] for line in COMMANDS if line.startswith("python -m gpt")]
@@ -70,6 +72,7 @@ def run(checkout, *arguments):
 def test_there_are_commands():
     assert len(TRAININGS) >= 12
     assert LOOKS
+    assert len(LAUNCHES) >= 3
     assert len(VERBS) >= 5
     assert len(SAMPLES) >= 4
 
@@ -87,6 +90,16 @@ def test_training_commands(checkout, arguments):
         assert re.findall(r" (done|failed.*)$", out, re.M) == ["done"] * 2  # of both optimizers, at one size
     else:
         assert re.fullmatch(r"validation loss \d+\.\d{4}", out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("arguments", LAUNCHES, ids=" ".join)
+def test_launching_commands(checkout, arguments):
+    """Each in two processes on a CPU, of a model as small as any."""
+    _, script, *settings = arguments
+    own = [a for a in settings if not a.startswith(("device=", "model=", "steps="))]
+    small = ["steps=3"] if "resume=runs/mine" in arguments else SMALL
+    out = run(checkout, "-m", "torch.distributed.run", "--nproc_per_node=2", script, *own, *small, "device=cpu")
+    assert re.fullmatch(r"validation loss \d+\.\d{4}", out.splitlines()[-1])
 
 
 @pytest.mark.parametrize("arguments", LOOKS, ids=" ".join)

@@ -64,3 +64,28 @@ def test_each_warning_is_given_anew():
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert warned() == 2
+
+
+@pytest.mark.parametrize(
+    "error, rank, local_rank, told",
+    [
+        (RunError("no room"), 0, 0, "error: no room\n"),
+        (RunError("no room"), 3, 1, "error: process 3: no room\n"),
+        (
+            KeyError("x"),
+            3,
+            1,
+            "error: process 3: unexpected KeyError: 'x'; run again with debug=true for the traceback\n",
+        ),
+        (UserError("mistaken"), 0, 0, "error: mistaken\n"),
+        (UserError("mistaken"), 1, 1, ""),  # all make it, and the first on a machine tells
+        (UserError("mistaken"), 4, 0, "error: process 4: mistaken\n"),
+        (Interrupted(15, "saved"), 0, 0, "saved\n"),
+        (Interrupted(15, "saved"), 4, 0, ""),
+    ],
+)
+def test_of_several_processes_each_tells_what_no_other_does(monkeypatch, capsys, error, rank, local_rank, told):
+    for name, value in {"RANK": rank, "WORLD_SIZE": 8, "LOCAL_RANK": local_rank}.items():
+        monkeypatch.setenv(name, str(value))
+    tell(error, debug=False)
+    assert capsys.readouterr().err == told

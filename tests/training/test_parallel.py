@@ -24,7 +24,10 @@ TINY = [
 
 
 def command(processes, *arguments):
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"] if processes else []
+    launcher = [
+        "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}",
+        "--signals-to-handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
+    ] if processes else []  # fmt: skip
     return [sys.executable, *launcher, str(ROOT / "train.py"), *arguments]
 
 
@@ -144,7 +147,7 @@ def test_where_one_process_is_killed_the_other_ends_and_the_run_goes_on(tmp_path
     assert [int(row["step"]) for row in rows(folder) if row["loss"]] == list(range(10, last + 21, 10))
 
 
-@pytest.mark.parametrize("number, to_all", [(signal.SIGTERM, False), (signal.SIGINT, True)])
+@pytest.mark.parametrize("number, to_all", [(signal.SIGTERM, False), (signal.SIGINT, True), (signal.SIGUSR1, False)])
 def test_a_signal_to_torchrun_saves(tmp_path, number, to_all):
     """Ctrl-C in a terminal reaches all processes, and torchrun hands it on once more."""
     folder = tmp_path / "run"
