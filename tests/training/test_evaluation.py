@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from gpt.config import UserError
+from gpt.data.batches import IGNORE
 from gpt.device import Precision
-from gpt.training.evaluation import Evaluation, Evaluator
+from gpt.processes import Processes
+from gpt.training.evaluation import Evaluation, Evaluator, shared_out
 
 LENGTHS = np.array([1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 0])  # id 10 is end-of-text
 SPLIT = np.array([1, 5, 3, 10, 2, 8, 8, 9, 0, 10, 4, 7, 6, 2, 1, 3, 10, 5, 5, 9, 0])
@@ -108,3 +110,16 @@ def test_evaluating_draws_no_random_numbers(build_update):
 def test_a_split_that_is_too_short_is_refused_before_training(build_update):
     with pytest.raises(UserError, match=r"model\.context=8: the split has 8 tokens"):
         evaluator(build_update(), split=SPLIT[:8])
+
+
+@pytest.mark.parametrize(
+    "size, shares", [(1, [[0, 1, 2, 3, 4]]), (2, [[0, 2, 4], [1, 3, None]]), (3, [[0, 3], [1, 4], [2, None]])]
+)
+def test_windows_are_shared_out_as_many_to_each(size, shares):
+    """A model that is itself shared out computes only where all processes do."""
+    windows = [(torch.full((1, 4), number), torch.full((1, 4), number)) for number in range(5)]
+    for rank, share in enumerate(shares):
+        processes = Processes(torch.device("cpu"))
+        processes.rank, processes.size = rank, size
+        given = [targets for _, targets in shared_out(iter(windows), processes)]
+        assert [t.unique().tolist() for t in given] == [[IGNORE if number is None else number] for number in share]

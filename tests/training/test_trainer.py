@@ -332,3 +332,73 @@ def test_the_meter_gives_means_and_begins_anew():
     loss, norm, seconds, updates = meter.read()
     assert (loss, norm, updates) == (5.0, 6.0, 1)
     assert 0 <= seconds < 1
+
+
+def test_checkpoints_by_time(build_trainer, monkeypatch):
+    """By a clock on which an update takes 1 s."""
+    now = 0.0
+
+    def update_takes_a_second(*args):
+        nonlocal now
+        now += 1
+        return made(*args)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    trainer, _ = build_trainer(steps=20, rhythm=Rhythm(1, 100, None, save_seconds=6.0), evaluate=False)
+    made, saved = trainer.update, []
+    trainer.update = Timed(made, update_takes_a_second)
+    trainer.run.save = lambda weights, optimizer, state: saved.append(state["step"])
+    trainer.fit()
+    assert saved == [6, 12, 18, 20]
+
+
+def test_what_cannot_be_saved_on_the_way_is_warned_of_and_at_the_end_an_error(build_trainer, recwarn):
+    trainer, _ = build_trainer(steps=20)  # saves after 7 and 14, and where an evaluation is best: 5, 10, 15, 20
+    trainer.is_best = lambda _: False
+    save, failing = trainer.run.save, {7}
+
+    def sometimes(weights, optimizer, state):
+        if state["step"] in failing:
+            raise RunError("the disk is full")
+        return save(weights, optimizer, state)
+
+    trainer.run.save = sometimes
+    trainer.fit()
+    assert [str(w.message) for w in recwarn] == ["step 7 is not saved, and the training goes on: the disk is full"]
+    assert trainer.run.last.state.step == 20
+    again, _ = build_trainer(steps=20, name="again")
+    failing.add(20)
+    again.run.save = sometimes
+    with pytest.raises(RunError, match="^the disk is full$"):
+        again.fit()
+
+
+def test_a_spike_is_told_with_its_step(build_trainer, recwarn):
+    trainer, recorder = build_trainer(steps=60, lr=1e-5, evaluate=False)
+    gradients, step = trainer.update.gradients, iter(range(60))
+    trainer.update.gradients = lambda *args: gradients(*args) + (5.0 if next(step) == 44 else 0.0)
+    trainer.fit()
+    assert [str(w.message) for w in recwarn] == ["step 50: a loss lay far above the last ones, 1 so far"]
+    assert [metrics["spikes"] for metrics, _ in recorder.seen] == [0, 0, 0, 0, 1, 1]
+
+
+def test_a_device_that_is_full_in_the_middle_is_told_with_the_way_on(build_trainer):
+    trainer, _ = build_trainer(steps=5)
+
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    trainer.update.gradients = full
+    with pytest.raises(
+        RunError, match=r"out of memory on cpu with 8 x 8 tokens at once; go on with resume=\S+ accumulate=2$"
+    ):
+        trainer.fit()
+
+
+def test_dropout_differs_between_processes():
+    drawn = []
+    for rank in (0, 0, 1, 2):
+        seed_dropout(3, 4, rank)
+        drawn.append(torch.rand(4).tolist())
+    assert drawn[0] == drawn[1]
+    assert len({tuple(numbers) for numbers in drawn}) == 3
