@@ -18,19 +18,21 @@ Accumulate = int | Literal["auto"]
 MOMENTS = 2
 """Tensors that an optimizer keeps for each parameter: AdamW two, Muon of matrices one."""
 
-CPU_IS_FULL = "DefaultCPUAllocator"
-"""PyTorch has no error of its own for a CPU; its message names the allocator."""
+CPU_IS_FULL = ("DefaultCPUAllocator", "could not create a memory")
+"""PyTorch has no error of its own for a CPU; its message names the allocator, or it is oneDNN's."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error tells of a device, or a host, without memory."""
-    return isinstance(error, torch.OutOfMemoryError) or (isinstance(error, RuntimeError) and CPU_IS_FULL in str(error))
+    on_host = isinstance(error, RuntimeError) and any(words in str(error) for words in CPU_IS_FULL)
+    return on_host or isinstance(error, torch.OutOfMemoryError | MemoryError)
 
 
 def fitting(update: Update, batches: Batches, wanted: Accumulate) -> int:
     """In how many micro-steps an update is computed: as many as are wanted, or of those that fit the fewest.
 
-    One forward and backward of a micro-batch is tried on the device, beside the room that the optimizer will take.
+    Forward and backward of a micro-batch are tried on the device, beside gradients and the room that the optimizer will
+    take.
 
     Args:
         update: before its first.

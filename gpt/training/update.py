@@ -74,12 +74,16 @@ class Update:
         return torch.stack(losses).sum()
 
     def try_memory(self, micro_batch: MicroBatch) -> None:
-        """Forward and backward of one micro-batch, for the memory that they take; its gradients are not shared."""
+        """Forward and backward of one micro-batch, for the memory that they take; its gradients are not shared.
+
+        Twice: the second time beside the gradients of the first one.
+        """
         inputs, targets = (self._to_device(tensor) for tensor in micro_batch)
-        with self._random_state_kept(), self.spread.micro_step(last=False):
-            with self.precision.autocast():
-                loss = self.forward(inputs, targets, where_packed(inputs, self.separator)).mean()
-            self.guard.backward(loss)
+        for _ in range(2):
+            with self._random_state_kept(), self.spread.micro_step(last=False):
+                with self.precision.autocast():
+                    loss = self.forward(inputs, targets, where_packed(inputs, self.separator)).mean()
+                self.guard.backward(loss)
 
     def compile(self, mode: CompileMode, micro_batches: Sequence[MicroBatch], horizon: Horizon) -> Cost:
         """Measure an update, and compile the forward as `mode` says and, for `auto`, where the horizon repays it.
