@@ -30,7 +30,8 @@ class SdpaConfig(AttentionConfig):
 
     name: Literal["sdpa"] = "sdpa"
     backend: Literal["auto", "flash", "efficient", "cudnn", "math"] = "auto"
-    """The kernel: flash, memory-efficient, cuDNN's, or plain operations; auto takes the fastest that can do a call."""
+    """The kernel of a training: flash, memory-efficient, cuDNN's, or plain operations; auto takes the fastest that can
+    do a call, as happens whenever a trained model is used, on whatever device that is."""
 
     def build(self, model: GPTConfig, layer: int) -> Attention:
         """The module."""
@@ -55,7 +56,7 @@ class Sdpa(SoftmaxAttention):
         return self.fused(query, key, value, mask, causal=plain and square)
 
     def fused(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-        """PyTorch's call, by the kernel that was asked for.
+        """PyTorch's call, in training by the kernel that was asked for.
 
         Raises:
             UserError: that kernel cannot do it.
@@ -72,7 +73,7 @@ class Sdpa(SoftmaxAttention):
                     enable_gqa=query.size(1) != key.size(1),
                 )
         except RuntimeError as error:
-            if self.backend == "auto" or not any(words in str(error) for words in CANNOT):
+            if not self._holds or not any(words in str(error) for words in CANNOT):
                 raise
             masked = "" if mask is None else " with a mask"
             raise UserError(
@@ -85,8 +86,12 @@ class Sdpa(SoftmaxAttention):
         whole = place.where is not None and 1 < query.size(2) == key.size(2)
         return whole and self.backend == "auto" and _flex.can(query, place, self.dropout if self.training else 0.0)
 
+    @property
+    def _holds(self) -> bool:
+        return self.training and self.backend != "auto"
+
     def _held(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.backend == "auto" else sdpa_kernel(BACKENDS[self.backend])
+        return sdpa_kernel(BACKENDS[self.backend]) if self._holds else nullcontext()
 
     def score_mask(self, query: Tensor, key: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """Boolean, or where the position variant has a bias, the bias with -inf where nothing is seen."""
