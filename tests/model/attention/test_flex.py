@@ -33,6 +33,25 @@ def test_flex_attention_is_given_what_is_seen(build, monkeypatch, attention, pac
     assert (here - elsewhere).abs().max() <= 1e-5 * elsewhere.abs().max()
 
 
+REFUSED = [{"position": "alibi"}, {"d_model": 32}, {"dropout": 0.5}]
+"""A bias, heads 8 wide, and in training dropout."""
+
+
+@pytest.mark.parametrize("settings", REFUSED, ids=lambda v: next(iter(v)))
+@pytest.mark.parametrize("attention", CASES, ids=lambda v: "-".join(map(str, v.values())))
+def test_what_it_cannot_do_goes_another_way(build, monkeypatch, attention, settings):
+    model = build(**{"attention": attention, "d_model": 64, "n_kv_head": 2, "n_layer": 1, **settings}).train()
+    tokens = torch.randint(1, 50, (2, 150))
+    tokens[0, [30, 31, 90]] = tokens[1, 10] = 0
+    where, given = Where.packed(tokens, separator=0), []
+    for there in (False, True):
+        monkeypatch.setattr(_flex, "is_there", lambda device, there=there: there)
+        monkeypatch.setattr(_flex, "fused", lambda *_: pytest.fail("FlexAttention was called"))
+        torch.manual_seed(0)
+        given.append(model(tokens, where=where))
+    assert torch.equal(*given)
+
+
 def test_it_is_on_no_cpu():
     assert not _flex.is_there(torch.device("cpu"))
 

@@ -72,7 +72,7 @@ def test_a_kernel_that_the_device_lacks_is_refused(build):
 
 
 def test_a_trained_model_is_used_wherever_it_is(build, assert_close):
-    """The backend is stored with the run, whose weights are then read in other numbers, with masks, on other devices."""
+    """The backend is stored with the run, which is then opened in other numbers, with masks, on other devices."""
     model, free = (build(attention={"name": "sdpa", "backend": backend}) for backend in ("cudnn", "auto"))
     tokens, where = torch.randint(50, (1, 6)), Where.contiguous(0, 6, "cpu")
     assert_close(model(tokens), free(tokens))
