@@ -64,7 +64,7 @@ class PatternAttention(Sdpa):
                 [Where(*part.squeeze(3).unbind(1)) for part in cut(where)] for cut in (segments.queries, segments.keys)
             )
             return [
-                self.lay_out(query, place, *pair, segments.apart(i), segments.within(i))
+                lay_out(self.pattern, *pair, segments.apart(i), segments.within(i), place.bias, query.dtype)
                 for i, pair in enumerate(zip(queries, keys, strict=True))
             ]
 
@@ -80,20 +80,14 @@ class PatternAttention(Sdpa):
         kept = self.pattern.kept(max(0, seen - self.pattern.window))
 
         def make() -> Layout:
-            return self.lay_out(query, place, place.located, where or place.located, apart, kept)
+            located = place.located
+            return lay_out(self.pattern, located, where or located, apart, kept, place.bias, query.dtype)
 
-        layout = place.once(("blocks", self.pattern, apart, key.size(2)), make)
+        layout = place.once(("blocks", self.pattern, apart, key.size(2), query.dtype), make)
         return self.compute(query, key, value, layout)
 
-    def lay_out(self, like: Tensor, place: Place, query: Where, key: Where, apart: int, kept: list[int]) -> Layout:
-        """The blocks' layout for queries such as `like`, for whose heads a bias is there in each row of the batch."""
-        layout = lay_out(self.pattern, query, key, apart, kept, place.bias, like.dtype)
-        if layout.alike and place.bias:
-            return layout._replace(mask=layout.mask.repeat(1, like.size(0), 1, 1))
-        return layout
-
     def compute(self, query: Tensor, key: Tensor, value: Tensor, layout: Layout) -> Tensor:
-        """The fused kernel, one row of its batch for each block."""
+        """The fused kernel, for all blocks at once."""
         mixed = self.fused(layout.queries(query), layout.keys(key), layout.keys(value), layout.mask)
         return layout.unfold(mixed, query.size(0), query.size(2))
 
