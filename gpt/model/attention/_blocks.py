@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.model.mask import Where, dense_mask
+from gpt.model.mask import Where, additive, dense_mask
 from gpt.model.pattern import Pattern
 
 Bias = Callable[[Tensor, Tensor], Tensor]
@@ -69,7 +69,7 @@ class Layout(NamedTuple):
     biased: bool
     """Whether each head has a mask of its own."""
     mask: Tensor
-    """Bool, or a bias that is -inf where nothing is seen; its shape is what `queries` and `keys` make of a batch."""
+    """What is added to the scores, -inf where nothing is seen; of the shape that `queries` and `keys` give a batch."""
 
     def queries(self, x: Tensor) -> Tensor:
         """(batch, heads, length, width) -> as `_fold` of (batch, heads, blocks, block, width)."""
@@ -126,11 +126,10 @@ def lay_out(
     position, document = (beside(bands, apart, gathered, t[:, None, :, None], -1)[:, 0, :, :, 0] for t in key)
     position[:, :, apart : apart + gathered.size(2)].masked_fill_(~there, -1)
     keys = Where(position.flatten(0, 1), document.flatten(0, 1))
-    mask = dense_mask(pattern.visible, queries, keys)
-    if bias is not None:
-        mask = bias(queries.position, keys.position).masked_fill(~mask, float("-inf")).to(dtype)
-        if gathered.size(0) == 1:
-            mask = mask.flatten(0, 1)[None]  # (1, blocks · heads, block, keys)
+    visible = dense_mask(pattern.visible, queries, keys)
+    mask = additive(visible, bias(queries.position, keys.position) if bias else None, dtype)
+    if bias and gathered.size(0) == 1:
+        mask = mask.flatten(0, 1)[None]  # (1, blocks · heads, block, keys)
     return Layout(bands, apart, gathered, bias is not None, mask)
 
 

@@ -12,7 +12,7 @@ from gpt.config import UserError
 from gpt.model.attention import Attention, AttentionConfig, Place, _flex
 from gpt.model.attention._softmax import SoftmaxAttention
 from gpt.model.config import GPTConfig
-from gpt.model.mask import Where
+from gpt.model.mask import Where, additive
 
 BACKENDS = {
     "flash": SDPBackend.FLASH_ATTENTION,
@@ -94,12 +94,12 @@ class Sdpa(SoftmaxAttention):
         return sdpa_kernel(BACKENDS[self.backend]) if self._holds else nullcontext()
 
     def score_mask(self, query: Tensor, key: Tensor, place: Place, key_where: Where | None) -> Tensor:
-        """Boolean, or where the position variant has a bias, the bias with -inf where nothing is seen."""
-        visible, bias = self.mask(key, place, key_where)
-        if bias is None:
-            return visible
-        shared = ("biased", self.visible, key_where is None, key.size(2), query.dtype)
-        return place.once(shared, lambda: bias.masked_fill(~visible, float("-inf")).to(query.dtype))
+        """What is added to the scores: the position's bias, or 0, and -inf where nothing is seen."""
+
+        def make() -> Tensor:
+            return additive(*self.mask(key, place, key_where), query.dtype)
+
+        return place.once(("added", self.visible, key_where is None, key.size(2), query.dtype), make)
 
     def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
         """The kernel that PyTorch takes for a call of this layer's shape, or what takes its place for documents."""

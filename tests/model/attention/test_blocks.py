@@ -21,7 +21,7 @@ def compared(pattern: Pattern, length: int, where: Where | None = None):
     index = torch.arange(1.0, length + 1).expand(rows, 1, length)[..., None]  # 0 is where padding is
     keys = layout.keys(index).view(-1, 1, layout.mask.size(-1)).expand(-1, layout.bands.block, -1).long()
     seen = torch.zeros(rows * blocks, layout.bands.block, length + 1, dtype=torch.int64)
-    seen.scatter_add_(2, keys, layout.mask[:, 0].long())
+    seen.scatter_add_(2, keys, (layout.mask[:, 0] == 0).long())
     return layout, seen.view(rows, -1, length + 1)[:, :length, 1:]
 
 

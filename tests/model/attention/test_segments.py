@@ -43,7 +43,8 @@ def test_each_visible_pair_is_there_once(pattern):
         layout = lay_out(pattern, query, key, segments.apart(i), segments.within(i), None, torch.float32)
         compared = layout.keys(keys).view(-1, 1, layout.mask.size(-1)).expand(-1, layout.bands.block, -1).long()
         seen = torch.zeros(layout.bands.blocks, layout.bands.block, length + 1, dtype=torch.int64)
-        seen = seen.scatter_add_(2, compared, layout.mask[:, 0].long()).flatten(0, 1)[: query.position.size(1), 1:]
+        seen.scatter_add_(2, compared, (layout.mask[:, 0] == 0).long())
+        seen = seen.flatten(0, 1)[: query.position.size(1), 1:]
         assert torch.equal(seen, dense_mask(pattern.visible, query, where)[0, 0].long())
         first += segments.size
     assert first >= length

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gpt.config import UserError
-from gpt.model.attention import _softmax
+from gpt.model.attention import _pattern, _softmax
 from gpt.model.attention._pattern import PatternAttention
 from gpt.model.cache.rolling import RollingMemory
 from gpt.model.config import GPTConfig
@@ -60,9 +60,31 @@ def test_it_says_how_it_is_computed(build):
     assert told == "blocks of 128 queries by PyTorch's flash kernel"
 
 
-def test_layers_share_their_masks(build, monkeypatch):
-    made = []
-    dense_mask = _softmax.dense_mask
-    monkeypatch.setattr(_softmax, "dense_mask", lambda *args: made.append(args) or dense_mask(*args))
-    build(attention=window(layers="SSSL"), n_layer=8)(torch.zeros(1, 12, dtype=torch.int64))
-    assert len(made) == 1, "one for all windows; what sees all needs none"
+@pytest.mark.parametrize("length, laid_out", [(12, 0), (200, 1), (3000, 2)], ids=["short", "blocks", "segments"])
+def test_layers_share_their_masks(build, monkeypatch, length, laid_out):
+    """One mask for all windows; what sees all needs none. A layout of blocks, or one for each segment of 2,048."""
+    made, masks = {"dense_mask": 0, "lay_out": 0}, set()
+
+    def counted(module, name):
+        real = getattr(module, name)
+
+        def count(*args):
+            made[name] += 1
+            return real(*args)
+
+        monkeypatch.setattr(module, name, count)
+
+    counted(_softmax, "dense_mask")
+    counted(_pattern, "lay_out")
+    fused = _pattern.PatternAttention.fused
+
+    def spy(self, query, key, value, mask, causal=False):
+        assert mask is None or mask.dtype == query.dtype == value.dtype, "PyTorch would make one of it in each layer"
+        masks.add(id(mask))
+        return fused(self, query, key, value, mask, causal)
+
+    monkeypatch.setattr(_pattern.PatternAttention, "fused", spy)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        build(attention=window(layers="SSSL"), n_layer=8)(torch.zeros(1, length, dtype=torch.int64))
+    assert made == {"dense_mask": not laid_out, "lay_out": laid_out}
+    assert len(masks) == max(1, laid_out)
