@@ -115,7 +115,7 @@ class Attention(nn.Module):
         raise NotImplementedError
 
     def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
-        """By what `attend` is computed there in training, in a few words.
+        """By what `attend` computes a text as long as the context there, in the layer's own mode, in a few words.
 
         Args:
             device: where.

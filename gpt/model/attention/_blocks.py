@@ -2,7 +2,8 @@
 
 A block is compared with its *band*, its own keys and those of a window before them, and with the kept keys of its
 document from before the band. Of a block's queries only those of the first one's document can have such: the kept keys
-of that document are gathered from where it begins. All blocks go through one call of masked attention.
+of that document are gathered from where it begins. All blocks go through one call of masked attention; a long plain
+text is first cut into segments, with a call for each.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ Bias = Callable[[Tensor, Tensor], Tensor]
 
 
 def block_size(window: int) -> int:
-    """Queries of a block: half a window, so that a query is compared with 1.5 windows; not too few for one product."""
+    """Queries of a block: half a window, so that a query is compared with 1.5 windows; 64 at least, for one product."""
     return max(64, -(-window // 2))
 
 

@@ -23,9 +23,16 @@ def is_there(device: torch.device) -> bool:
     return device.type == "cuda" and find_spec("triton") is not None
 
 
-def can(query: Tensor, place: Place, dropout: float) -> bool:
-    """Whether it can do a call."""
-    return is_there(query.device) and place.bias is None and not dropout and query.size(-1) >= 16
+def supports(device: torch.device, biased: bool, dropout: float, width: int) -> bool:
+    """Whether it is there, and has what is asked of it.
+
+    Args:
+        device: where.
+        biased: whether a position biases the scores.
+        dropout: share of the weights that is dropped.
+        width: of queries and keys.
+    """
+    return is_there(device) and not biased and not dropout and width >= 16
 
 
 def attend(visible: Predicate, query: Tensor, key: Tensor, value: Tensor, place: Place) -> Tensor:

@@ -24,6 +24,7 @@ class PatternAttention(Sdpa):
 
     def __init__(self, model: GPTConfig, pattern: Pattern) -> None:
         super().__init__(model)
+        self.context = model.context
         self.pattern = pattern
         self.visible = shared(pattern)
 
@@ -46,7 +47,7 @@ class PatternAttention(Sdpa):
             return self.fused(query, key, value, None, causal=True)
         if length <= block_size(self.pattern.window):
             return self.fused(query, key, value, self.score_mask(query, key, place, key_where))
-        if _flex.can(query, place, self.dropout if self.training else 0.0):
+        if self.flexible(query.device, place.bias is not None, query.size(3)):
             if self.pattern.stride:
                 return _flex.attend_columns(self.pattern, query, key, value, place)
             return _flex.attend(self.visible, query, key, value, place)
@@ -100,10 +101,14 @@ class PatternAttention(Sdpa):
         return RollingMemory(self.pattern, capacity)
 
     def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
-        """FlexAttention, or blocks and the kernel that computes them."""
-        if _flex.is_there(device):
+        """One call where the context is so short, else FlexAttention, or blocks; and the kernel that computes them."""
+        block = block_size(self.pattern.window)
+        plain = self.context <= self.pattern.window and not packed and not self.biased
+        if plain or self.context <= block:
+            return self.kernel(device, dtype, masked=not plain)
+        if self.flexible(device, self.biased, self.head_dim):
             return "FlexAttention"
-        return f"blocks of {block_size(self.pattern.window)} queries by {super().describe(device, dtype, packed=True)}"
+        return f"blocks of {block} queries by {self.kernel(device, dtype, masked=True)}"
 
 
 @cache

@@ -13,6 +13,7 @@ from gpt.model.attention import Attention, AttentionConfig, Place, _flex
 from gpt.model.attention._softmax import SoftmaxAttention
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where, additive
+from gpt.model.position import biases
 
 BACKENDS = {
     "flash": SDPBackend.FLASH_ATTENTION,
@@ -44,6 +45,7 @@ class Sdpa(SoftmaxAttention):
     def __init__(self, model: GPTConfig, backend: str = "auto") -> None:
         super().__init__(model)
         self.backend = backend
+        self.biased = biases(model)
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """One fused call."""
@@ -68,7 +70,7 @@ class Sdpa(SoftmaxAttention):
                     key,
                     value,
                     attn_mask=mask,
-                    dropout_p=self.dropout if self.training else 0.0,
+                    dropout_p=self._dropped,
                     is_causal=causal,
                     enable_gqa=query.size(1) != key.size(1),
                 )
@@ -81,10 +83,18 @@ class Sdpa(SoftmaxAttention):
                 f"{str(query.dtype).removeprefix('torch.')} on {query.device.type}; take auto or another backend"
             ) from None
 
+    def flexible(self, device: torch.device, biased: bool, width: int) -> bool:
+        """Whether FlexAttention may compute a layer like this, in the mode that it is in."""
+        return not self._holds and _flex.supports(device, biased, self._dropped, width)
+
     def _documents(self, query: Tensor, key: Tensor, place: Place) -> bool:
         """Whether this is a text in documents at once, and FlexAttention can skip what they hide from one another."""
         whole = place.where is not None and 1 < query.size(2) == key.size(2)
-        return whole and self.backend == "auto" and _flex.can(query, place, self.dropout if self.training else 0.0)
+        return whole and self.flexible(query.device, place.bias is not None, query.size(3))
+
+    @property
+    def _dropped(self) -> float:
+        return self.dropout if self.training else 0.0
 
     @property
     def _holds(self) -> bool:
@@ -103,17 +113,25 @@ class Sdpa(SoftmaxAttention):
 
     def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
         """The kernel that PyTorch takes for a call of this layer's shape, or what takes its place for documents."""
-        if packed and self.backend == "auto" and _flex.is_there(device):
+        if packed and self.flexible(device, self.biased, self.head_dim):
             return "FlexAttention"
-        query, key = (torch.empty(1, n, 128, self.head_dim, device=device, dtype=dtype) for n in self._heads())
-        mask = torch.ones(1, 1, 128, 128, dtype=torch.bool, device=device) if packed else None
+        return self.kernel(device, dtype, masked=packed or self.biased)
+
+    def kernel(self, device: torch.device, dtype: torch.dtype, masked: bool) -> str:
+        """The kernel that PyTorch takes for heads like this layer's, with a mask or with the causal flag.
+
+        Raises:
+            UserError: it is held to one that cannot.
+        """
+        query, key = (
+            torch.empty(1, heads, 128, self.head_dim, device=device, dtype=dtype)
+            for heads in (self.n_head, self.n_kv_head)
+        )
+        mask = torch.zeros(1, 1, 128, 128, device=device, dtype=dtype) if masked else None
         with self._held():
-            self.fused(query, key, key, mask, causal=not packed)  # refuses a kernel that cannot
+            self.fused(query, key, key, mask, causal=not masked)
             choice = torch._fused_sdp_choice(
-                query, key, key, mask, self.dropout, not packed, enable_gqa=self.n_kv_head != self.n_head
+                query, key, key, mask, self._dropped, not masked, enable_gqa=self.n_kv_head != self.n_head
             )
         name = next(name for name, backend in BACKENDS.items() if backend.value == choice)
         return f"PyTorch's {name} kernel"
-
-    def _heads(self) -> tuple[int, int]:
-        return self.n_head, self.n_kv_head

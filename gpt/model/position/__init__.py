@@ -25,6 +25,11 @@ class PositionConfig(Variant):
         raise NotImplementedError
 
 
+def biases(model: GPTConfig) -> bool:
+    """Whether a model's position variant biases scores."""
+    return isinstance(model.position, PositionConfig) and model.position.biases
+
+
 class Rotation(NamedTuple):
     """Angles to turn queries and keys by, each of shape (batch, 1, length, head_dim / 2), fp32."""
 

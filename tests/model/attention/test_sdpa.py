@@ -80,10 +80,20 @@ def test_a_trained_model_is_used_wherever_it_is(build, assert_close):
     assert model.attentions[0].describe(torch.device("cpu"), torch.float32) == "PyTorch's flash kernel"
 
 
-def test_documents_are_computed_by_flex_attention_where_it_is(build, monkeypatch):
+@pytest.mark.parametrize(
+    "position, packed, flag", [("rope", False, True), ("rope", True, False), ("alibi", False, False)]
+)
+def test_the_kernel_that_it_says_is_asked_for_what_the_layer_asks(build, monkeypatch, position, packed, flag):
+    """A kernel that takes no mask, as flash on CUDA, is refused where there will be one."""
+    attention = build(attention="sdpa", position=position).attentions[0]
+    told = masks_used(monkeypatch, lambda: attention.describe(torch.device("cpu"), torch.float32, packed))
+    assert told == [(flag, flag)]
+
+
+def test_documents_are_told_to_go_by_flex_attention_where_it_is(build, monkeypatch):
     told = {}
     for backend in ("auto", "math"):
-        attention = build(attention={"name": "sdpa", "backend": backend}).attentions[0].train()
+        attention = build(attention={"name": "sdpa", "backend": backend}, d_model=64).attentions[0].train()
         told[backend, False] = attention.describe(torch.device("cpu"), torch.float32, packed=True)
         with monkeypatch.context() as there:
             there.setattr(_flex, "is_there", lambda device: True)

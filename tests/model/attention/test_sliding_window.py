@@ -2,10 +2,11 @@ import pytest
 import torch
 
 from gpt.config import UserError
-from gpt.model.attention import _pattern, _softmax
+from gpt.model.attention import _flex, _pattern, _softmax
 from gpt.model.attention._pattern import PatternAttention
 from gpt.model.cache.rolling import RollingMemory
 from gpt.model.config import GPTConfig
+from gpt.model.mask import Where
 from gpt.model.pattern import Pattern
 
 
@@ -54,10 +55,44 @@ def test_it_is_reached_through_all_layers_from_so_far_and_no_farther(build):
     assert differ.nonzero().flatten().tolist() == [2, 3, 4, 5, 6]  # two layers of two tokens back
 
 
-def test_it_says_how_it_is_computed(build):
-    attention = build(attention=window(window=256)).attentions[0]
-    told = attention.describe(torch.device("cpu"), torch.float32)
-    assert told == "blocks of 128 queries by PyTorch's flash kernel"
+BLOCKS = "blocks of 128 queries by PyTorch's flash kernel"
+CASES = [
+    # settings, packed, told where there is no FlexAttention, and where there is
+    ({}, False, BLOCKS, "FlexAttention"),
+    ({}, True, BLOCKS, "FlexAttention"),
+    ({"position": "alibi"}, False, BLOCKS, BLOCKS),
+    ({"d_model": 32}, True, BLOCKS, BLOCKS),  # heads 8 wide
+    ({"context": 256}, False, "PyTorch's flash kernel", "PyTorch's flash kernel"),
+    ({"context": 256}, True, BLOCKS, "FlexAttention"),
+    ({"context": 256, "position": "alibi"}, False, BLOCKS, BLOCKS),
+    ({"context": 128}, True, "PyTorch's flash kernel", "PyTorch's flash kernel"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("settings, packed, elsewhere, here", CASES)
+def test_it_says_what_runs(build, monkeypatch, settings, packed, elsewhere, here):
+    model = build(**{"attention": window(window=256), "context": 300, "d_model": 64, "n_layer": 1, **settings})
+    tokens, ran = torch.zeros(1, model.config.context, dtype=torch.int64), []
+    for module, name in ((_flex, "fused"), (PatternAttention, "in_blocks")):
+        real = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, name=name, real=real: ran.append(name) or real(*args))
+    names = {"fused": "FlexAttention", "in_blocks": BLOCKS}
+    for there, told in ((False, elsewhere), (True, here)):
+        monkeypatch.setattr(_flex, "is_there", lambda device, there=there: there)
+        assert model.attentions[0].describe(torch.device("cpu"), torch.float32, packed) == told
+        ran.clear()
+        with torch.no_grad():
+            model(tokens, where=Where.packed(tokens + 1, separator=0) if packed else None)
+        assert [names[name] for name in ran] == ([told] if told in names.values() else [])
+
+
+@pytest.mark.parametrize("dropout, here", [(0.0, "FlexAttention"), (0.5, BLOCKS)])
+def test_dropout_is_blocks_in_training(build, monkeypatch, dropout, here):
+    monkeypatch.setattr(_flex, "is_there", lambda device: True)
+    attention = build(attention=window(window=256), context=300, d_model=64, dropout=dropout).attentions[0]
+    assert attention.describe(torch.device("cpu"), torch.float32) == "FlexAttention"
+    assert attention.train().describe(torch.device("cpu"), torch.float32).startswith(here[:6])
 
 
 @pytest.mark.parametrize("length, laid_out", [(12, 0), (200, 1), (3000, 2)], ids=["short", "blocks", "segments"])
