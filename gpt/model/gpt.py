@@ -114,7 +114,9 @@ class GPT(nn.Module):
         if self.position.limit is not None and end > self.position.limit:
             raise ValueError(f"{end} tokens exceed the {self.position.limit} positions that there are")
         position = (where or Where.contiguous(start, tokens.size(1), tokens.device)).position
-        return Place(where, position, self.position.rotation(position), self.position.bias)
+        beyond = end > self.config.context
+        back = self.position.rotation((self.config.context - 1 - position).clamp(max=0)) if beyond else None
+        return Place(where, position, self.position.rotation(position), self.position.bias, back)
 
     def _embed(self, tokens: Tensor, place: Place) -> Tensor:
         x = self.embedding(tokens)

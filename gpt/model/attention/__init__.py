@@ -42,6 +42,8 @@ class Place:
     """What the position variant turns queries and keys by."""
     bias: Callable[[Tensor, Tensor], Tensor] | None
     """The position variant's bias on scores, of query and key positions; None where it has none."""
+    back: Rotation | None = None
+    """Turns queries from beyond the context back to its last position; None where nothing is beyond it, or turned."""
     _made: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
@@ -62,7 +64,7 @@ class Attention(nn.Module):
     visible: Predicate = causal & same_document
     """Who sees whom."""
     endless: bool = False
-    """Whether neither its memory nor its time for a token grows with the text before it."""
+    """Whether neither its memory nor its time for a token grows with the text before it, nor how far away it looks."""
 
     def __init__(self, model: GPTConfig) -> None:
         super().__init__()

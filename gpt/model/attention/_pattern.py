@@ -1,9 +1,11 @@
 """Softmax attention over a sparse pattern: what sliding-window and sparse attention share."""
 
+import math
 from functools import cache
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from gpt.model.attention import Place, _flex
 from gpt.model.attention._blocks import Layout, block_size, lay_out
@@ -30,10 +32,46 @@ class PatternAttention(Sdpa):
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Place, memory: Memory | None) -> Tensor:
         """Append to the memory, then mix over what it gives."""
+        where = place.where
+        if memory is not None:
+            assert isinstance(memory, RollingMemory), f"{type(memory).__name__} does not forget"
+            key, value, where = memory.append(key, value, place.where)
+        if place.back is None or not self.pattern.sinks:
+            return self.mix_after(query, key, value, place, where, memory)
+        query, key = self.with_sinks_near(query, key, place, where)
+        value = F.pad(value, (0, value.size(3)))  # the fused kernels take one width
+        return self.mix_after(query, key, value, place, where, memory)[..., : self.head_dim]
+
+    def with_sinks_near(self, query: Tensor, key: Tensor, place: Place, where: Where | None) -> tuple[Tensor, Tensor]:
+        """Queries and keys of twice the width, whose product takes no sink to be farther away than in the context.
+
+        From beyond the context a sink is seen as from the context's last position: training showed none farther away
+        (Xiao et al. 2024 likewise count positions in the cache). A query stands beside itself as turned back to there;
+        the keys of sinks are to be multiplied with the second half, all others with the first.
+        """
+        assert place.back is not None
+        sink = ((where or place.located).position < self.pattern.sinks)[:, None, :, None]
+        both = torch.cat((query, place.back(query)), dim=3) * math.sqrt(2)  # scores are divided by sqrt(2 · head_dim)
+        return both, torch.cat((key * ~sink, key * sink), dim=3)
+
+    def weights(self, query: Tensor, key: Tensor, place: Place, key_where: Where | None = None) -> Tensor:
+        """As of any softmax."""
+        if place.back is not None and self.pattern.sinks:
+            query, key = self.with_sinks_near(query, key, place, key_where or place.where)
+        return super().weights(query, key, place, key_where)
+
+    def mix_after(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        place: Place,
+        where: Where | None,
+        memory: RollingMemory | None,
+    ) -> Tensor:
+        """The mixture over keys that `memory` gave, or over those of one text."""
         if memory is None:
-            return self.mix(query, key, value, place, place.where)
-        assert isinstance(memory, RollingMemory), f"{type(memory).__name__} does not forget"
-        key, value, where = memory.append(key, value, place.where)
+            return self.mix(query, key, value, place, where)
         if place.where is None and query.size(2) == 1 and place.bias is None:
             return self.fused(query, key, value, None)  # it sees all that the memory gives
         if where is None or query.size(2) <= block_size(self.pattern.window):

@@ -38,4 +38,6 @@ class SlidingWindowConfig(AttentionConfig):
 class SlidingWindow(PatternAttention):
     """A window and sinks."""
 
-    endless = True
+    def __init__(self, model: GPTConfig, pattern: Pattern) -> None:
+        super().__init__(model, pattern)
+        self.endless = pattern.window <= model.context

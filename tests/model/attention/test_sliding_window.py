@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -33,6 +35,40 @@ def test_unless_told_otherwise_a_window_is_a_quarter_of_the_context(build):
 def test_positions_that_are_not_relative_are_not_endless(build):
     assert not build(attention=window(), position="learned").endless
     assert build(attention=window(), position="alibi").endless
+
+
+def test_a_window_that_is_longer_than_the_context_is_not_endless(build):
+    """It would look farther away than training showed."""
+    assert build(attention=window(window=16), context=16).endless
+    assert not build(attention=window(window=17), context=16).endless
+
+
+def test_from_beyond_the_context_a_sink_is_as_far_away_as_from_its_end(build):
+    model = build(attention=window(window=5, sinks=2), context=12, n_layer=1)
+    attention, rotation = model.attentions[0], model.position.rotation
+    place = model._place(torch.zeros(1, 40, dtype=torch.int64), None, None)
+    x = torch.randn(1, 40, 32)
+    query, key, _ = attention.project(x)
+    weights = attention.weights(*attention.place(x, place)[:2], place)
+    for p in (3, 11, 12, 13, 39):
+        # (position of the query, position of the key) by which each key is seen
+        seen = [(min(p, 11), s) if s < 2 else (p, s) for s in range(p + 1) if s < 2 or p - s < 5]
+        turned = [
+            rotation(torch.tensor([[a]]))(query[:, :, [p]]) * rotation(torch.tensor([[s]]))(key[:, :, [s]])
+            for a, s in seen
+        ]
+        scores = torch.cat(turned, dim=2).sum(dim=3)[0]  # (heads, keys)
+        own = weights[0, :, p][:, [s for _, s in seen]]
+        assert torch.allclose(own, (scores / math.sqrt(8)).softmax(dim=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("length", [60, 300], ids=["one call", "blocks"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_beyond_the_context_is_as_its_weights_written_out(build, written_out, assert_same, length, packed):
+    model = build(attention=window(window=20, sinks=3), context=25, n_kv_head=2)
+    tokens = torch.randint(1, 50, (2, length))
+    tokens[0, length // 3] = 0
+    assert_same(model, written_out(model), tokens, Where.packed(tokens, separator=0) if packed else None)
 
 
 def test_each_layer_remembers_as_it_attends(build):
