@@ -44,12 +44,12 @@ class Place:
     """The position variant's bias on scores, of query and key positions; None where it has none."""
     back: Rotation | None = None
     """Turns queries from beyond the context back to its last position; None where nothing is beyond it, or turned."""
-    _made: dict[Hashable, Any] = field(default_factory=dict)
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def located(self) -> Where:
         """As `where`, also where the caller gave none."""
-        return self.where or Where(self.position, torch.zeros_like(self.position))
+        return self.where or self.once("located", lambda: Where(self.position, torch.zeros_like(self.position)))
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, such as a mask: made by the first layer that asks for `key`, shared by the others."""

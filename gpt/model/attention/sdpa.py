@@ -22,6 +22,9 @@ BACKENDS = {
     "math": SDPBackend.MATH,
 }
 
+SHORT = 1024
+"""Tokens of a padded prompt or so: up to that many, kernels that are first compiled for it would not pay."""
+
 CANNOT = ("No available kernel", "No viable backend")
 """PyTorch's words, on CUDA and on a CPU, for a kernel that it is held to and that cannot do a call."""
 
@@ -89,7 +92,8 @@ class Sdpa(SoftmaxAttention):
 
     def _documents(self, query: Tensor, key: Tensor, place: Place) -> bool:
         """Whether this is a text in documents at once, and FlexAttention can skip what they hide from one another."""
-        whole = place.where is not None and 1 < query.size(2) == key.size(2)
+        length = query.size(2)
+        whole = place.where is not None and 1 < length == key.size(2) and (torch.is_grad_enabled() or length > SHORT)
         return whole and self.flexible(query.device, place.bias is not None, query.size(3))
 
     @property
