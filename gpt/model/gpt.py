@@ -75,13 +75,16 @@ class GPT(nn.Module):
             (batch, length, vocab_size) logits; with targets (batch, length) losses in nats, 0 where ignored.
 
         Raises:
-            ValueError: more tokens, with those in the cache, than the position variant has places for.
+            ValueError: more tokens, with those in the cache, than the position variant has places for, or `where` given
+                in some calls with a cache and not in others.
         """
         logits = self.logits(self.hidden(tokens, where, cache))
         return logits if targets is None else token_losses(logits, targets)
 
     def hidden(self, tokens: Tensor, where: Where | None = None, cache: Cache | None = None) -> Tensor:
         """The residual stream after the last norm: (batch, length) -> (batch, length, d_model)."""
+        if cache:
+            cache.check(where)
         place = self._place(tokens, where, cache)
         x = self._embed(tokens, place)
         for index, block in enumerate(self.blocks):

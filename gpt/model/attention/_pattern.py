@@ -97,18 +97,21 @@ class PatternAttention(Sdpa):
         """One document from its beginning, each segment in blocks."""
         segments = Segments.cut(self.pattern, query.size(2))
 
-        def make() -> list[Layout]:
+        def make() -> tuple[Tensor, list[Layout]]:
             where = torch.stack(place.located, dim=1)[..., None]  # (1, 2, length, 1)
+            index = segments.kept_index(query.device)
             queries, keys = (
-                [Where(*part.squeeze(3).unbind(1)) for part in cut(where)] for cut in (segments.queries, segments.keys)
+                [Where(*part.squeeze(3).unbind(1)) for part in parts]
+                for parts in (segments.queries(where), segments.keys(where, index))
             )
-            return [
+            return index, [
                 lay_out(self.pattern, *pair, segments.apart(i), segments.within(i), place.bias, query.dtype)
                 for i, pair in enumerate(zip(queries, keys, strict=True))
             ]
 
-        layouts = place.once(("segments", self.pattern, query.dtype), make)
-        parts = zip(segments.queries(query), segments.keys(key), segments.keys(value), layouts, strict=True)
+        index, layouts = place.once(("segments", self.pattern, query.dtype), make)
+        keys, values = segments.keys(key, index), segments.keys(value, index)
+        parts = zip(segments.queries(query), keys, values, layouts, strict=True)
         return torch.cat([self.compute(*part) for part in parts], dim=2)
 
     def in_blocks(

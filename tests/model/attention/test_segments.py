@@ -37,7 +37,8 @@ def test_each_visible_pair_is_there_once(pattern):
     segments = Segments.cut(pattern, length)
     index = torch.arange(1.0, length + 1)[None, None, :, None]
     position, first = where.position[:, None, :, None], 0
-    for i, (keys, at) in enumerate(zip(segments.keys(index), segments.keys(position), strict=True)):
+    kept = segments.kept_index(position.device)
+    for i, (keys, at) in enumerate(zip(segments.keys(index, kept), segments.keys(position, kept), strict=True)):
         query = Where(*(t[:, first : first + segments.size] for t in where))
         key = Where(at[:, 0, :, 0], torch.zeros_like(at[:, 0, :, 0]))
         layout = lay_out(pattern, query, key, segments.apart(i), segments.within(i), None, torch.float32)
@@ -50,32 +51,26 @@ def test_each_visible_pair_is_there_once(pattern):
     assert first >= length
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_outputs_and_gradients_are_those_of_one_mask_over_all(pattern):
-    attention = PatternAttention(GPTConfig(vocab_size=8, context=4096, n_layer=1, n_head=2, d_model=8), pattern)
+@pytest.mark.parametrize("biased", [False, True], ids=["plain", "bias"])
+@pytest.mark.parametrize("pattern", [*PATTERNS, Pattern(100, 1, 300)])
+def test_outputs_and_gradients_are_those_of_one_mask_over_all(pattern, biased):
+    """Of two rows, with two query heads for one of keys."""
+    sizes = {"vocab_size": 8, "context": 4096, "n_layer": 1, "n_head": 2, "n_kv_head": 1, "d_model": 8}
+    attention = PatternAttention(GPTConfig(**sizes), pattern)
+
+    def bias(query, key):
+        slopes = torch.tensor([0.5, 0.01], dtype=torch.float64)[:, None, None]
+        return -(query[:, None, :, None] - key[:, None, None, :]).abs() * slopes
+
     where = Where.contiguous(0, 2500, "cpu")
-    inputs = [torch.randn(1, 2, 2500, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
-    mixed = attention.attend(*inputs, Place(None, where.position, None, None), None)
-    truth = F.scaled_dot_product_attention(*inputs, attn_mask=dense_mask(pattern.visible, where, where))
+    inputs = [torch.randn(2, heads, 2500, 4, dtype=torch.float64, requires_grad=True) for heads in (2, 1, 1)]
+    mixed = attention.attend(*inputs, Place(None, where.position, None, bias if biased else None), None)
+    mask = dense_mask(pattern.visible, where, where)
+    if biased:
+        mask = bias(where.position, where.position).masked_fill(~mask, float("-inf"))
+    truth = F.scaled_dot_product_attention(*inputs, attn_mask=mask, enable_gqa=True)
     torch.testing.assert_close(mixed, truth)
     upstream = torch.randn_like(mixed)
     torch.testing.assert_close(
         torch.autograd.grad(mixed, inputs, upstream), torch.autograd.grad(truth, inputs, upstream)
     )
-
-
-def test_a_bias_comes_along_in_every_row():
-    attention = PatternAttention(
-        GPTConfig(vocab_size=8, context=4096, n_layer=1, n_head=2, d_model=8), Pattern(100, 1, 300)
-    )
-
-    def bias(query, key):
-        return -(query[:, None, :, None] - key[:, None, None, :]).abs() * torch.tensor([0.5, 0.01])[:, None, None]
-
-    where = Where.contiguous(0, 2500, "cpu")
-    inputs = [torch.randn(2, 2, 2500, 4) for _ in range(3)]
-    mixed = attention.attend(*inputs, Place(None, where.position, None, bias), None)
-    mask = bias(where.position, where.position).masked_fill(
-        ~dense_mask(attention.pattern.visible, where, where), float("-inf")
-    )
-    torch.testing.assert_close(mixed, F.scaled_dot_product_attention(*inputs, attn_mask=mask))
