@@ -109,7 +109,7 @@ class GPT(nn.Module):
     @property
     def endless(self) -> bool:
         """Whether text beyond the context is read as text within it, in constant memory and time for a token."""
-        return self.position.relative and all(attention.endless for attention in self.attentions)
+        return self.position.relative and all(layer.endless and layer.forgets for layer in self.attentions)
 
     def _place(self, tokens: Tensor, where: Where | None, cache: Cache | None) -> Place:
         start = cache.length if cache else 0

@@ -64,7 +64,9 @@ class Attention(nn.Module):
     visible: Predicate = causal & same_document
     """Who sees whom."""
     endless: bool = False
-    """Whether neither its memory nor its time for a token grows with the text before it, nor how far away it looks."""
+    """Whether neither its memory nor its time for a token grows with the text before it."""
+    forgets: bool = False
+    """Whether it never weighs more tokens, nor farther ones, than in a text as long as the context."""
 
     def __init__(self, model: GPTConfig) -> None:
         super().__init__()

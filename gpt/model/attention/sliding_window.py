@@ -38,6 +38,8 @@ class SlidingWindowConfig(AttentionConfig):
 class SlidingWindow(PatternAttention):
     """A window and sinks."""
 
+    endless = True
+
     def __init__(self, model: GPTConfig, pattern: Pattern) -> None:
         super().__init__(model, pattern)
-        self.endless = pattern.window <= model.context
+        self.forgets = pattern.window <= model.context

@@ -49,7 +49,7 @@ class Position(nn.Module):
     limit: int | None = None
     """Positions that there are; None: no end."""
     relative: bool = True
-    """Whether distances alone count, so that tokens beyond the context are seen as they were in training."""
+    """Whether distances alone count: beyond the context, what is no farther away than it is long is seen as within."""
 
     def embed(self, position: Tensor) -> Tensor | None:
         """Added to the token embeddings: (batch, length, d_model)."""

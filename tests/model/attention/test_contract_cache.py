@@ -95,9 +95,9 @@ def held(model, capacity, length):
 
 
 def test_memory_grows_with_what_stays_visible_and_with_nothing_else(build, attention):
-    model = build(attention=attention, position="none", n_kv_head=2, context=128)
+    model = build(attention=attention, position="none", n_kv_head=2)
     token = 2 * 2 * 8 * 4 + 2 * 8  # keys and values, of 2 heads 8 wide, of 4 bytes; position and document
     shares = [0 if layer.endless else 1 / attention.get("stride", 1) for layer in model.attentions]
     few, many = held(model, 128, 3), held(model, 6528, 300)
     assert many - few == pytest.approx(6400 * token * sum(shares), rel=1e-3)
-    assert model.endless is (many == few)
+    assert all(layer.endless for layer in model.attentions) is (many == few)
