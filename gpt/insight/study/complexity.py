@@ -70,7 +70,7 @@ class ComplexityConfig(StudyConfig):
     redos: NonNegativeInt = 3
     """How often a measurement that other programs disturbed is repeated before it is taken as it is."""
     windows: PositiveInt = 20
-    """How many windows long the text is that a small model of each variant writes whose memory does not grow, or of sdpa."""
+    """How many windows long the text is that small models write: sdpa, and variants whose memory does not grow."""
 
     def build(self) -> Study:
         """The study.
