@@ -104,8 +104,9 @@ def additive(visible: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor
     >>> additive(torch.tensor([[True, False]]), torch.tensor([[-3.0, -2.0]]), torch.float32)
     tensor([[-3., -inf]])
     """
-    added = torch.zeros_like(visible, dtype=dtype) if bias is None else bias.to(dtype)
-    return added.masked_fill(~visible, float("-inf"))
+    if bias is None:
+        return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, float("-inf"))
+    return bias.to(dtype).masked_fill(~visible, float("-inf"))
 
 
 def build_causal_mask(sequence_length: int, device: torch.device | str = "cpu") -> Tensor:
