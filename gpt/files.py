@@ -69,6 +69,21 @@ def nearby(path: Path) -> str:
     return str(full.relative_to(Path.cwd()) if full.is_relative_to(Path.cwd()) else full)
 
 
+def refuse_unwritable(setting: str, folder: Path) -> None:
+    """Refuse a folder that could not be written to in the end, before anything is computed.
+
+    Args:
+        setting: that named it.
+        folder: may not be there yet.
+
+    Raises:
+        UserError: it is no folder, or cannot be written to or made.
+    """
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        raise UserError(f"{setting}: {folder}: {there} is no folder that can be written to; name another one")
+
+
 @contextmanager
 def workshop(parent: Path, prefix: str) -> Iterator[Path]:
     """A folder below `parent` to make something whole in, gone when that is done, or a later call finds it abandoned.

@@ -28,7 +28,7 @@ from gpt import checkpoint
 from gpt.checkpoint import REMOVING, SAVING, Checkpoint, State
 from gpt.config import ROOT, RunError, UserError
 from gpt.data.tokens import Prepared
-from gpt.files import hold, is_full, nearby, write_whole
+from gpt.files import hold, is_full, nearby, refuse_unwritable, write_whole
 
 RUNS = ROOT / "runs"
 CONFIG = "config.yaml"
@@ -265,10 +265,7 @@ def refuse_unusable(wanted: Path | None) -> None:
     """
     if wanted:
         refuse_taken(wanted)
-    place = wanted or RUNS
-    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
-    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-        raise UserError(f"hydra.run.dir: {place}: {there} is no folder that can be written to; name another one")
+    refuse_unwritable("hydra.run.dir", wanted or RUNS)
 
 
 def claim_folder(wanted: Path | None, name: str) -> Path:

@@ -34,6 +34,8 @@ from gpt.training.parallel import Spread
 from gpt.training.update import Update
 
 STEPS = 40
+CONTEXT = 256
+"""Tokens: several blocks of queries, so that FlexAttention computes windows and columns where it is, compiled too."""
 SPACE = ord(" ")
 """A separator of documents of which each window has many."""
 TOLERANCE = {"fp32": 1e-3, "bf16": 5e-2, "fp16": 1e-2}
@@ -67,11 +69,11 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str,
     """One case; raises where something is wrong."""
     device = precision.device
     data = prepare(BuiltinConfig(years=[1790, 1800]).build(), ByteConfig(), folder / "data")
-    sizes = {"vocab_size": 257, "context": 64, "n_layer": 2, "n_head": 4, "n_kv_head": 2, "d_model": 128}
+    sizes = {"vocab_size": 257, "context": CONTEXT, "n_layer": 2, "n_head": 4, "n_kv_head": 2, "d_model": 128}
     config = GPTConfig(**sizes, attention={"name": attention})
     torch.manual_seed(0)
     model, update = build(config, precision, separator)
-    batches = Batches(data.train, config.context, 16, seed=0)
+    batches = Batches(data.train, config.context, 4, seed=0)
     cost = update.compile(compile_mode, [batches.batch(0)], Horizon(STEPS))
     start = time.perf_counter()
     losses = [update([batches.batch(step)])[0] for step in range(STEPS)]
@@ -96,10 +98,12 @@ def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str,
     opened = load(folder, str(device), precision.name)
     tokens = batches.batch(0)[0][:2].to(device)
     with torch.inference_mode():
-        whole, cache = opened.model(tokens), opened.model.build_cache(64)
-        padded = Where(torch.arange(-8, 56, device=device).clamp(min=-1).expand(2, -1), torch.zeros_like(tokens))
+        whole, cache = opened.model(tokens), opened.model.build_cache(CONTEXT)
+        padded = Where(
+            torch.arange(-8, CONTEXT - 8, device=device).clamp(min=-1).expand(2, -1), torch.zeros_like(tokens)
+        )
         assert opened.model(tokens, where=padded).isfinite().all(), "rows that see nothing must stay finite"
-        cached = torch.cat([opened.model(tokens[:, t : t + 1], cache=cache) for t in range(64)], dim=1)
+        cached = torch.cat([opened.model(tokens[:, t : t + 1], cache=cache) for t in range(CONTEXT)], dim=1)
     difference = ((whole - cached).abs().max() / whole.abs().max()).item()
     assert difference < TOLERANCE[precision.name], f"cached logits differ by {difference}"
     text, _ = opened.generate(["The people", "A"], max_new_tokens=30)  # the second is padded

@@ -7,7 +7,7 @@ import pytest
 
 from gpt import files
 from gpt.config import UserError
-from gpt.files import AT_WORK, hold, read_json, workshop, write_whole
+from gpt.files import AT_WORK, hold, read_json, refuse_unwritable, workshop, write_whole
 
 HOLD = """
 import sys, time
@@ -79,6 +79,16 @@ def test_a_file_is_the_old_one_or_the_new_one_whole(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs file locks of Unix")
+def test_a_folder_that_could_not_be_made_is_refused_with_the_setting_that_named_it(tmp_path):
+    refuse_unwritable("to", tmp_path / "new" / "one")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError) as refused:
+        refuse_unwritable("to", tmp_path / "file" / "in" / "it")
+    file = tmp_path / "file"
+    assert str(refused.value) == f"to: {file}/in/it: {file} is no folder that can be written to; name another one"
+
+
 def test_a_folder_is_held_by_one(tmp_path):
     descriptor = hold(tmp_path)
     with pytest.raises(BlockingIOError):

@@ -1,7 +1,8 @@
 """How a model sees texts that grow: all that there is at first, then one token a step.
 
-An *endless* model (relative positions, and in each layer an attention whose memory does not grow) sees each token once,
-and text beyond its context as text within: `Reader`. For others each row has a *window*: the tokens that the model
+An *endless* model (relative positions, and in each layer an attention whose memory does not grow and that forgets, so
+that it weighs neither more tokens nor farther ones than training showed) sees each token once, and text beyond its
+context as text within: `Reader`. For others each row has a *window*: the tokens that the model
 attends to, at positions 0, 1, ... of the row. When a window that is as long as the context has to take one more token,
 its oldest quarter is dropped, and what remains is prefilled anew with positions from 0: `Windows`. Keys and values that
 were computed with the dropped tokens in sight cannot be kept: they still carry them, and where positions are learned

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +13,7 @@ from rich.text import Text
 
 from gpt.config import Choice, Config, UserError
 from gpt.device import choose_device, prepare_device
-from gpt.files import nearby, write_whole
+from gpt.files import nearby, refuse_unwritable, write_whole
 from gpt.insight import plot, terminal
 from gpt.insight.study import Cell, Context, Findings, StudyConfig, Table
 from gpt.run_folder import RUNS
@@ -50,28 +49,20 @@ class StudySettings(Config):
 
 
 def study(settings: StudySettings, _: Path | None) -> None:
-    """Run the study, and tell what it found."""
-    refuse_unwritable(settings)
-    device = choose_device(settings.device)
-    prepare_device(device)
-    torch.manual_seed(settings.seed)
-    findings = settings.study.build().run(Context(device, settings.seed))
-    pictures = write(findings, settings.folder)
-    show(findings, pictures)
-
-
-def refuse_unwritable(settings: StudySettings) -> None:
-    """Refuse before the study what would fail after it.
+    """Run the study, and tell what it found.
 
     Raises:
         UserError: the folder cannot be made or written to, or `to` is empty.
     """
     if settings.to == "":
         raise UserError("to: expected a folder, got nothing")
-    folder = settings.folder
-    there = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
-    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-        raise UserError(f"to: {folder}: {there} is no folder that can be written to; name another one")
+    refuse_unwritable("to", settings.folder)
+    device = choose_device(settings.device)
+    prepare_device(device)
+    torch.manual_seed(settings.seed)
+    findings = settings.study.build().run(Context(device, settings.seed))
+    pictures = write(findings, settings.folder)
+    show(findings, pictures)
 
 
 def write(findings: Findings, folder: Path) -> list[Path]:

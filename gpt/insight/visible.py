@@ -11,11 +11,10 @@ from torch import Tensor
 from gpt.config import variant_names
 from gpt.insight.plot import new_figure
 from gpt.insight.study import Cell, Table
+from gpt.insight.variants import PACKAGE
 from gpt.model.attention import Attention
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Predicate, Where, dense_mask
-
-PACKAGE = "gpt.model.attention"
 
 DOCUMENTS = "documents"
 """The name of packed documents' mask beside those of the variants."""

@@ -75,13 +75,16 @@ class GPT(nn.Module):
             (batch, length, vocab_size) logits; with targets (batch, length) losses in nats, 0 where ignored.
 
         Raises:
-            ValueError: more tokens, with those in the cache, than the position variant has places for.
+            ValueError: more tokens, with those in the cache, than the position variant has places for, or `where` given
+                in some calls with a cache and not in others.
         """
         logits = self.logits(self.hidden(tokens, where, cache))
         return logits if targets is None else token_losses(logits, targets)
 
     def hidden(self, tokens: Tensor, where: Where | None = None, cache: Cache | None = None) -> Tensor:
         """The residual stream after the last norm: (batch, length) -> (batch, length, d_model)."""
+        if cache:
+            cache.check(where)
         place = self._place(tokens, where, cache)
         x = self._embed(tokens, place)
         for index, block in enumerate(self.blocks):
@@ -106,7 +109,7 @@ class GPT(nn.Module):
     @property
     def endless(self) -> bool:
         """Whether text beyond the context is read as text within it, in constant memory and time for a token."""
-        return self.position.relative and all(attention.endless for attention in self.attentions)
+        return self.position.relative and all(layer.endless and layer.forgets for layer in self.attentions)
 
     def _place(self, tokens: Tensor, where: Where | None, cache: Cache | None) -> Place:
         start = cache.length if cache else 0
@@ -114,7 +117,9 @@ class GPT(nn.Module):
         if self.position.limit is not None and end > self.position.limit:
             raise ValueError(f"{end} tokens exceed the {self.position.limit} positions that there are")
         position = (where or Where.contiguous(start, tokens.size(1), tokens.device)).position
-        return Place(where, position, self.position.rotation(position), self.position.bias)
+        beyond = end > self.config.context
+        back = self.position.rotation((self.config.context - 1 - position).clamp(max=0)) if beyond else None
+        return Place(where, position, self.position.rotation(position), self.position.bias, back)
 
     def _embed(self, tokens: Tensor, place: Place) -> Tensor:
         x = self.embedding(tokens)

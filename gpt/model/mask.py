@@ -95,6 +95,20 @@ def dense_mask(visible: Predicate, query: Where, key: Where) -> Tensor:
     return visible(rows, columns)
 
 
+def additive(visible: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """What is added to the scores: the bias, or 0, where a key is seen, and -inf where it is not.
+
+    PyTorch's kernels make it of a boolean mask at every call, and keep it for the backward: made once and in the
+    scores' own dtype, it is shared by all layers.
+
+    >>> additive(torch.tensor([[True, False]]), torch.tensor([[-3.0, -2.0]]), torch.float32)
+    tensor([[-3., -inf]])
+    """
+    if bias is None:
+        return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, float("-inf"))
+    return bias.to(dtype).masked_fill(~visible, float("-inf"))
+
+
 def build_causal_mask(sequence_length: int, device: torch.device | str = "cpu") -> Tensor:
     """The mask of a decoder: token i sees tokens 0..i. Shape (1, 1, sequence_length, sequence_length), bool.
 

@@ -184,7 +184,7 @@ def test_crop_keeps_the_end_and_says_so():
     assert crop([[1, 2, 3], (1, 2, 3, 4, 5)], limit=None) == ([[1, 2, 3], [1, 2, 3, 4, 5]], [])
 
 
-@pytest.mark.parametrize("attention, position", [("sliding_window", "rope"), ("linear", "none")])
+@pytest.mark.parametrize("attention, position", [("sliding_window", "rope"), ("sliding_window", "none")])
 def test_a_prompt_beyond_the_context_of_an_endless_model_is_read_as_a_whole(build_model, attention, position):
     model = Recording.of(build_model((attention, position)))
     prompts = [[(5 * i) % 29 for i in range(length)] for length in (50, 3, 17)]  # of a context of 16

@@ -11,7 +11,7 @@ LONG = [[(5 * i) % 29 for i in range(50)], [7], [3, 1, 4]]  # the first is longe
 NEW = 48
 """Tokens to write: three contexts."""
 
-ENDLESS = ["sliding_window-alibi", "sliding_window-none", "sliding_window-rope", "linear-none", "linear-rope"]
+ENDLESS = ["sliding_window-alibi", "sliding_window-none", "sliding_window-rope"]
 
 
 @pytest.fixture(params=ENDLESS)

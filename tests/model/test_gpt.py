@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from gpt.model.gpt import GPT, token_losses
+from gpt.model.mask import Where
 
 
 def test_logits_and_losses_have_their_shapes(build):
@@ -148,3 +149,14 @@ def test_scaled_embeddings(build):
     learned = build(scale_embedding=True, position="learned")
     positions = learned.position.embed(place.position)
     assert torch.allclose(learned._embed(tokens, place), learned.embedding(tokens) * math.sqrt(32) + positions)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "sliding_window", "linear"])
+def test_a_call_that_a_cache_refuses_leaves_no_trace_in_it(build, attention):
+    model, tokens = build(attention=attention), torch.randint(50, (1, 9))
+    cache = model.build_cache(12)
+    with torch.no_grad():
+        model(tokens[:, :5], cache=cache)
+        with pytest.raises(ValueError, match="where must be given in every call"):
+            model(tokens[:, :3], where=Where.contiguous(5, 3, "cpu"), cache=cache)
+        assert torch.allclose(model(tokens[:, 5:], cache=cache), model(tokens)[:, 5:], atol=1e-5)

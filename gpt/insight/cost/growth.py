@@ -13,7 +13,7 @@ from typing import NamedTuple
 STEEPEST = 2.0
 """No attention's cost grows faster than the square of the length; what was measured at small lengths may seem to."""
 
-Costs = Mapping[int, float]
+ByLength = Mapping[int, float]
 """Seconds or bytes by length."""
 
 
@@ -25,7 +25,7 @@ class Fit(NamedTuple):
     """What it was fitted over."""
 
 
-def fitted(costs: Costs, lengths: Collection[int]) -> Fit | None:
+def fitted(costs: ByLength, lengths: Collection[int]) -> Fit | None:
     """The fit over those of `lengths` that were measured, or all there are where fewer than two were; None for one.
 
     >>> fitted({1: 3.0, 2: 12.0, 4: 48.0}, [2, 4, 8])
@@ -41,7 +41,7 @@ def fitted(costs: Costs, lengths: Collection[int]) -> Fit | None:
     return Fit(round(line.slope, 12), tuple(chosen))
 
 
-def extrapolated(costs: Costs, length: int) -> float | None:
+def extrapolated(costs: ByLength, length: int) -> float | None:
     """The cost at a greater length, by the power law through the last two that are known; None where one is not enough.
 
     >>> extrapolated({1: 3.0, 2: 6.0}, 8)

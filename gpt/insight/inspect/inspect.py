@@ -1,11 +1,10 @@
 """`python -m gpt inspect`: open a run, have it read a prompt, show what was seen."""
 
-import os
 import shlex
 from pathlib import Path
 
 from gpt.config import UserError
-from gpt.files import nearby
+from gpt.files import nearby, refuse_unwritable
 from gpt.insight.inspect import pictures, text, web
 from gpt.insight.inspect.reading import read
 from gpt.insight.inspect.settings import InspectSettings
@@ -19,7 +18,7 @@ def inspect(settings: InspectSettings, _: Path | None) -> None:
     """Print what was seen, leave pictures and the page, and say where the page is."""
     run = load(settings.run, settings.device, settings.precision)
     folder = Path(settings.to) if settings.to is not None else beside_checkpoints(run)
-    refuse_unwritable(folder)
+    refuse_unwritable("to", folder)
     reading = read(run, settings)
     folder.mkdir(parents=True, exist_ok=True)
     page = web.write(reading, folder)  # first: it is there even where what reads the output ends early, as `| head`
@@ -40,14 +39,3 @@ def beside_checkpoints(run: Run) -> Path:
     if (home / FOLDER).is_symlink():
         raise UserError(f"to: {home / FOLDER} is a link out of the run's folder; name a folder by to=")
     return home / FOLDER
-
-
-def refuse_unwritable(folder: Path) -> None:
-    """Refuse a place where no picture can be left, before anything is computed.
-
-    Raises:
-        UserError: it is no folder, or cannot be written to or made.
-    """
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
-    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-        raise UserError(f"to: {there} is no folder that can be written to; name another one by to=")

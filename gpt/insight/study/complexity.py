@@ -70,7 +70,7 @@ class ComplexityConfig(StudyConfig):
     redos: NonNegativeInt = 3
     """How often a measurement that other programs disturbed is repeated before it is taken as it is."""
     windows: PositiveInt = 20
-    """How many windows long the text is that a small model writes, of each variant that is endless, and sdpa."""
+    """How many windows long the text is that small models write: sdpa, and variants whose memory does not grow."""
 
     def build(self) -> Study:
         """The study.
@@ -124,7 +124,7 @@ class Complexity(Study):
             for length, part in effort.items():
                 measuring.at(length, DTYPES[c.precision], partly(advance, part))
             models = [GPT(shape).to(device).eval() for shape in self.writers]
-            told = [model for model in models if model.endless or model.config.attention.name == BASE]
+            told = [m for m in models if m.config.attention.name == BASE or all(a.endless for a in m.attentions)]
             costs.generations = generate_long(told, c.windows * c.window, rules, partly(advance, WRITING))
         costs.heads = self.heads(device)
         return findings(costs)

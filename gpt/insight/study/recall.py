@@ -7,8 +7,8 @@ Pairs of a key and a value are told in the first half of a text, and asked for i
     columns          beyond the window also those whose pair stands in a column, one of `stride`
     running state    any, but with more pairs than features of a key it confuses them
 
-(Arora et al. 2023, Zoology, arXiv:2312.04927; `_associative` has the task.) In n_layer layers
-a window reaches n_layer · (window - 1) tokens back, but what comes that way must fit into the tokens between.
+(Arora et al. 2023, Zoology, arXiv:2312.04927; gpt/insight/recall/associative.py has the task.) In n_layer layers a
+window reaches n_layer · (window - 1) tokens back, but what comes that way must fit into the tokens between.
 """
 
 from collections.abc import Callable

@@ -42,12 +42,14 @@ class Place:
     """What the position variant turns queries and keys by."""
     bias: Callable[[Tensor, Tensor], Tensor] | None
     """The position variant's bias on scores, of query and key positions; None where it has none."""
-    _made: dict[Hashable, Any] = field(default_factory=dict)
+    back: Rotation | None = None
+    """Turns queries from beyond the context back to its last position; None where nothing is beyond it, or turned."""
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def located(self) -> Where:
         """As `where`, also where the caller gave none."""
-        return self.where or Where(self.position, torch.zeros_like(self.position))
+        return self.where or self.once("located", lambda: Where(self.position, torch.zeros_like(self.position)))
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, such as a mask: made by the first layer that asks for `key`, shared by the others."""
@@ -63,6 +65,8 @@ class Attention(nn.Module):
     """Who sees whom."""
     endless: bool = False
     """Whether neither its memory nor its time for a token grows with the text before it."""
+    forgets: bool = False
+    """Whether it never weighs more tokens, nor farther ones, than in a text as long as the context."""
 
     def __init__(self, model: GPTConfig) -> None:
         super().__init__()
@@ -115,7 +119,7 @@ class Attention(nn.Module):
         raise NotImplementedError
 
     def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
-        """By what `attend` is computed there in training, in a few words.
+        """By what `attend` computes a text as long as the context there, in the layer's own mode, in a few words.
 
         Args:
             device: where.

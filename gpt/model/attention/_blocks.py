@@ -2,7 +2,8 @@
 
 A block is compared with its *band*, its own keys and those of a window before them, and with the kept keys of its
 document from before the band. Of a block's queries only those of the first one's document can have such: the kept keys
-of that document are gathered from where it begins. All blocks go through one call of masked attention.
+of that document are gathered from where it begins. All blocks go through one call of masked attention; a long plain
+text is first cut into segments, with a call for each.
 """
 
 from collections.abc import Callable
@@ -12,14 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.model.mask import Where, dense_mask
+from gpt.model.mask import Where, additive, dense_mask
 from gpt.model.pattern import Pattern
 
 Bias = Callable[[Tensor, Tensor], Tensor]
 
 
 def block_size(window: int) -> int:
-    """Queries of a block: half a window, so that a query is compared with 1.5 windows; not too few for one product."""
+    """Queries of a block: half a window, so that a query is compared with 1.5 windows; 64 at least, for one product."""
     return max(64, -(-window // 2))
 
 
@@ -66,30 +67,40 @@ class Layout(NamedTuple):
     """Keys before those that are in order; every block is compared with them."""
     gathered: Tensor
     """Indices among the keys in order of the kept ones before each band: (rows, blocks, kept)."""
+    biased: bool
+    """Whether each head has a mask of its own."""
     mask: Tensor
-    """(rows · blocks, 1 or heads, block, keys): bool, or a bias that is -inf where nothing is seen."""
+    """What is added to the scores, -inf where nothing is seen; of the shape that `queries` and `keys` give a batch."""
 
     def queries(self, x: Tensor) -> Tensor:
-        """(batch, heads, length, width) -> (rows · blocks, batch · heads / rows, block, width)."""
+        """(batch, heads, length, width) -> as `_fold` of (batch, heads, blocks, block, width)."""
         return self._fold(self.bands.queries(x))
 
     def keys(self, x: Tensor) -> Tensor:
-        """(batch, heads, apart + past + length, width) -> (rows · blocks, batch · heads / rows, keys, width)."""
+        """(batch, heads, apart + past + length, width) -> as `_fold` of (batch, heads, blocks, keys, width)."""
         return self._fold(beside(self.bands, self.apart, self.gathered, x))
 
     @property
     def alike(self) -> bool:
-        """Whether one mask holds for all rows of a batch, whose heads then stand beside one another."""
+        """Whether the masks of one row hold for all rows of a batch."""
         return self.gathered.size(0) == 1
 
     def _fold(self, x: Tensor) -> Tensor:
-        """(batch, heads, blocks, n, width) -> (rows · blocks, batch · heads / rows, n, width)."""
-        return x.permute(2, 0, 1, 3, 4).flatten(1, 2) if self.alike else x.transpose(1, 2).flatten(0, 1)
+        """(batch, heads, blocks, n, width) with blocks for rows or for heads, so that no mask has to be repeated.
+
+        One mask for all rows and heads: (blocks, batch · heads, n, width). One of each head for all rows:
+        (batch, blocks · heads, n, width). Masks of each row: (batch · blocks, heads, n, width).
+        """
+        if self.alike and not self.biased:
+            return x.permute(2, 0, 1, 3, 4).flatten(1, 2)
+        return x.transpose(1, 2).flatten(1, 2) if self.alike else x.transpose(1, 2).flatten(0, 1)
 
     def unfold(self, mixed: Tensor, batch: int, length: int) -> Tensor:
         """As many numbers as `queries` gave, back as (batch, heads, length, width)."""
-        if self.alike:
+        if self.alike and not self.biased:
             blocks = mixed.unflatten(1, (batch, -1)).permute(1, 2, 0, 3, 4)
+        elif self.alike:
+            blocks = mixed.unflatten(1, (self.bands.blocks, -1)).transpose(1, 2)
         else:
             blocks = mixed.unflatten(0, (batch, -1)).transpose(1, 2)
         return blocks.flatten(2, 3)[:, :, :length]
@@ -116,10 +127,11 @@ def lay_out(
     position, document = (beside(bands, apart, gathered, t[:, None, :, None], -1)[:, 0, :, :, 0] for t in key)
     position[:, :, apart : apart + gathered.size(2)].masked_fill_(~there, -1)
     keys = Where(position.flatten(0, 1), document.flatten(0, 1))
-    mask = dense_mask(pattern.visible, queries, keys)
-    if bias is not None:
-        mask = bias(queries.position, keys.position).masked_fill(~mask, float("-inf")).to(dtype)
-    return Layout(bands, apart, gathered, mask)
+    visible = dense_mask(pattern.visible, queries, keys)
+    mask = additive(visible, bias(queries.position, keys.position) if bias else None, dtype)
+    if bias and gathered.size(0) == 1:
+        mask = mask.flatten(0, 1)[None]  # (1, blocks · heads, block, keys)
+    return Layout(bands, apart, gathered, bias is not None, mask)
 
 
 def kept_before(bands: Bands, position: Tensor, kept: list[int]) -> tuple[Tensor, Tensor]:

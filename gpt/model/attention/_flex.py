@@ -5,7 +5,7 @@ pairs, not for one; with either, the callers go another way.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from gpt.model.attention import Place
+from gpt.model.attention._blocks import gather
 from gpt.model.mask import Predicate, Where
 from gpt.model.pattern import Pattern
 
@@ -23,15 +24,21 @@ def is_there(device: torch.device) -> bool:
     return device.type == "cuda" and find_spec("triton") is not None
 
 
-def can(query: Tensor, place: Place, dropout: float) -> bool:
-    """Whether it can do a call."""
-    return is_there(query.device) and place.bias is None and not dropout and query.size(-1) >= 16
+def supports(device: torch.device, biased: bool, dropout: float, width: int) -> bool:
+    """Whether it is there, and has what is asked of it.
+
+    Args:
+        device: where.
+        biased: whether a position biases the scores.
+        dropout: share of the weights that is dropped.
+        width: of queries and keys.
+    """
+    return is_there(device) and not biased and not dropout and width >= 16
 
 
 def attend(visible: Predicate, query: Tensor, key: Tensor, value: Tensor, place: Place) -> Tensor:
     """What a predicate shows, of one text at once: (batch, n_head, length, head_dim)."""
-    where = place.located
-    return fused(query, key, value, place.once(("flex", visible), lambda: block_mask(visible, where, where)))
+    return fused(query, key, value, made(among, visible, place))
 
 
 def attend_columns(pattern: Pattern, query: Tensor, key: Tensor, value: Tensor, place: Place) -> Tensor:
@@ -39,11 +46,38 @@ def attend_columns(pattern: Pattern, query: Tensor, key: Tensor, value: Tensor, 
 
     They stand in every block of keys, all of which would have to be visited: they are gathered in front of the keys.
     """
-    where, near = place.located, Pattern(pattern.window, pattern.sinks)
-    columns = place.once(("columns", pattern), lambda: find_columns(pattern, where))
-    front = [gather(tensor, columns) for tensor in (key, value)]
-    mask = place.once(("flex", pattern), lambda: column_mask(pattern, near, where, columns))
+    columns, mask = made(before, pattern, place)
+    front = [gather(tensor, columns[:, None])[:, :, 0] for tensor in (key, value)]
     return fused(query, torch.cat((front[0], key), dim=2), torch.cat((front[1], value), dim=2), mask)
+
+
+def made(make: Callable[[Any, Where], Any], seen: Predicate | Pattern, place: Place) -> Any:
+    """What `make` gives of who is seen and of where the tokens are, once for all layers of a call.
+
+    To make a mask, all pairs are looked at. That of a plain text is kept from call to call, but not in compiled code,
+    which would trace what keeps it.
+    """
+    if place.where is None and not torch.compiler.is_compiling():
+        return of_plain(make, seen, place.position.size(1), place.position.device)
+    return place.once((make, seen), lambda: make(seen, place.located))
+
+
+@lru_cache(maxsize=8)
+@torch.inference_mode(False)  # what was made in an evaluation is used in training, too
+def of_plain(make: Callable[[Any, Where], Any], seen: Predicate | Pattern, length: int, device: torch.device) -> Any:
+    """`make` for one document from its beginning."""
+    return make(seen, Where.contiguous(0, length, device))
+
+
+def among(visible: Predicate, where: Where) -> BlockMask:
+    """What is seen of one another."""
+    return block_mask(visible, where, where)
+
+
+def before(pattern: Pattern, where: Where) -> tuple[Tensor, BlockMask]:
+    """The columns' indices, and what is seen of them and of all keys after them."""
+    columns = find_columns(pattern, where)
+    return columns, column_mask(pattern, Pattern(pattern.window, pattern.sinks), where, columns)
 
 
 def fused(query: Tensor, key: Tensor, value: Tensor, mask: BlockMask) -> Tensor:
@@ -52,11 +86,17 @@ def fused(query: Tensor, key: Tensor, value: Tensor, mask: BlockMask) -> Tensor:
     return flex(query, key, value, block_mask=mask, enable_gqa=query.size(1) != key.size(1))
 
 
-@cache
 def kernels(device: str) -> tuple[Any, Any]:
-    """`flex_attention` and `create_block_mask`: compiled on cuda, as they stand elsewhere, where they are tested."""
-    if device != "cuda":
-        return flex_attention, create_block_mask
+    """`flex_attention` and `create_block_mask`: compiled on cuda, as they stand elsewhere, where they are tested.
+
+    As they stand in compiled code too, with which they are compiled.
+    """
+    return compiled() if device == "cuda" and not torch.compiler.is_compiling() else (flex_attention, create_block_mask)
+
+
+@cache
+def compiled() -> tuple[Any, Any]:
+    """Both, compiled once."""
     return torch.compile(flex_attention), torch.compile(create_block_mask)
 
 
@@ -103,10 +143,3 @@ def column_mask(pattern: Pattern, near: Pattern, where: Where, columns: Tensor) 
         return torch.where(in_front, every(query, true) & ~shown, shown)
 
     return block_mask(visible, where, key)
-
-
-def gather(x: Tensor, columns: Tensor) -> Tensor:
-    """(batch, heads, length, width) at (rows, columns) -> (batch, heads, columns, width)."""
-    if columns.size(0) == 1:
-        return x.index_select(2, columns[0])
-    return x.gather(2, columns[:, None, :, None].expand(-1, x.size(1), -1, x.size(3)))

@@ -39,12 +39,16 @@ class Segments(NamedTuple):
         """(batch, heads, length, width) -> of each segment (batch, heads, size, width)."""
         return x.split(self.size, dim=2)
 
-    def keys(self, x: Tensor) -> list[Tensor]:
-        """(batch, heads, length, width) -> of each segment (batch, heads, apart + past + size, width).
+    def kept_index(self, device: torch.device) -> Tensor:
+        """Of the kept tokens, (kept,): to be made once for all that is gathered by it, since a GPU waits for it."""
+        return torch.tensor(self.kept, dtype=torch.int64, device=device)
+
+    def keys(self, x: Tensor, index: Tensor) -> list[Tensor]:
+        """(batch, heads, length, width) -> of each segment (batch, heads, apart + past + size, width), by `kept_index`.
 
         A slice's gradient is as large as what it is cut from: it is cut from a neighbour, or from the kept keys.
         """
-        kept = x.index_select(2, torch.tensor(self.kept, dtype=torch.int64, device=x.device))
+        kept = x.index_select(2, index)
         pieces = self.queries(x)
         return [
             torch.cat((kept[:, :, : self.apart(i)], pieces[i - 1][:, :, self.size - self.past :], piece), dim=2)

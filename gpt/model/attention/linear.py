@@ -25,7 +25,7 @@ from gpt.model.cache import Memory
 from gpt.model.cache.recurrent import RecurrentMemory, State
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where, dense_mask
-from gpt.model.position import PositionConfig
+from gpt.model.position import biases
 
 CHUNK = 64
 """Tokens in a chunk; of 32, 64, 128 and 256 the fastest for heads 64 wide."""
@@ -41,7 +41,7 @@ class LinearConfig(AttentionConfig):
 
     def build(self, model: GPTConfig, layer: int) -> Attention:
         """Needs positions that do not bias scores."""
-        if isinstance(model.position, PositionConfig) and model.position.biases:
+        if biases(model):
             raise UserError(
                 f"model.position: {model.position.name} biases scores, which linear attention does not have; "
                 "take another model/position, such as rope, or another model/attention"

@@ -12,7 +12,8 @@ from gpt.config import UserError
 from gpt.model.attention import Attention, AttentionConfig, Place, _flex
 from gpt.model.attention._softmax import SoftmaxAttention
 from gpt.model.config import GPTConfig
-from gpt.model.mask import Where
+from gpt.model.mask import Where, additive
+from gpt.model.position import biases
 
 BACKENDS = {
     "flash": SDPBackend.FLASH_ATTENTION,
@@ -20,6 +21,9 @@ BACKENDS = {
     "cudnn": SDPBackend.CUDNN_ATTENTION,
     "math": SDPBackend.MATH,
 }
+
+SHORT = 1024
+"""Tokens of a padded prompt or so: up to that many, kernels that are first compiled for it would not pay."""
 
 CANNOT = ("No available kernel", "No viable backend")
 """PyTorch's words, on CUDA and on a CPU, for a kernel that it is held to and that cannot do a call."""
@@ -30,7 +34,8 @@ class SdpaConfig(AttentionConfig):
 
     name: Literal["sdpa"] = "sdpa"
     backend: Literal["auto", "flash", "efficient", "cudnn", "math"] = "auto"
-    """The kernel: flash, memory-efficient, cuDNN's, or plain operations; auto takes the fastest that can do a call."""
+    """The kernel of a training: flash, memory-efficient, cuDNN's, or plain operations; auto takes the fastest that can
+    do a call, as happens whenever a trained model is used, on whatever device that is."""
 
     def build(self, model: GPTConfig, layer: int) -> Attention:
         """The module."""
@@ -43,6 +48,7 @@ class Sdpa(SoftmaxAttention):
     def __init__(self, model: GPTConfig, backend: str = "auto") -> None:
         super().__init__(model)
         self.backend = backend
+        self.biased = biases(model)
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """One fused call."""
@@ -55,7 +61,7 @@ class Sdpa(SoftmaxAttention):
         return self.fused(query, key, value, mask, causal=plain and square)
 
     def fused(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-        """PyTorch's call, by the kernel that was asked for.
+        """PyTorch's call, in training by the kernel that was asked for.
 
         Raises:
             UserError: that kernel cannot do it.
@@ -67,12 +73,12 @@ class Sdpa(SoftmaxAttention):
                     key,
                     value,
                     attn_mask=mask,
-                    dropout_p=self.dropout if self.training else 0.0,
+                    dropout_p=self._dropped,
                     is_causal=causal,
                     enable_gqa=query.size(1) != key.size(1),
                 )
         except RuntimeError as error:
-            if self.backend == "auto" or not any(words in str(error) for words in CANNOT):
+            if not self._holds or not any(words in str(error) for words in CANNOT):
                 raise
             masked = "" if mask is None else " with a mask"
             raise UserError(
@@ -80,35 +86,56 @@ class Sdpa(SoftmaxAttention):
                 f"{str(query.dtype).removeprefix('torch.')} on {query.device.type}; take auto or another backend"
             ) from None
 
+    def flexible(self, device: torch.device, biased: bool, width: int) -> bool:
+        """Whether FlexAttention may compute a layer like this, in the mode that it is in."""
+        return not self._holds and _flex.supports(device, biased, self._dropped, width)
+
     def _documents(self, query: Tensor, key: Tensor, place: Place) -> bool:
         """Whether this is a text in documents at once, and FlexAttention can skip what they hide from one another."""
-        whole = place.where is not None and 1 < query.size(2) == key.size(2)
-        return whole and self.backend == "auto" and _flex.can(query, place, self.dropout if self.training else 0.0)
+        length = query.size(2)
+        whole = place.where is not None and 1 < length == key.size(2) and (torch.is_grad_enabled() or length > SHORT)
+        return whole and self.flexible(query.device, place.bias is not None, query.size(3))
+
+    @property
+    def _dropped(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    @property
+    def _holds(self) -> bool:
+        return self.training and self.backend != "auto"
 
     def _held(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.backend == "auto" else sdpa_kernel(BACKENDS[self.backend])
+        return sdpa_kernel(BACKENDS[self.backend]) if self._holds else nullcontext()
 
     def score_mask(self, query: Tensor, key: Tensor, place: Place, key_where: Where | None) -> Tensor:
-        """Boolean, or where the position variant has a bias, the bias with -inf where nothing is seen."""
-        visible, bias = self.mask(key, place, key_where)
-        if bias is None:
-            return visible
-        shared = ("biased", self.visible, key_where is None, key.size(2), query.dtype)
-        return place.once(shared, lambda: bias.masked_fill(~visible, float("-inf")).to(query.dtype))
+        """What is added to the scores: the position's bias, or 0, and -inf where nothing is seen."""
+
+        def make() -> Tensor:
+            return additive(*self.mask(key, place, key_where), query.dtype)
+
+        return place.once(("added", self.visible, key_where is None, key.size(2), query.dtype), make)
 
     def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:
         """The kernel that PyTorch takes for a call of this layer's shape, or what takes its place for documents."""
-        if packed and self.backend == "auto" and _flex.is_there(device):
+        if packed and self.flexible(device, self.biased, self.head_dim):
             return "FlexAttention"
-        query, key = (torch.empty(1, n, 128, self.head_dim, device=device, dtype=dtype) for n in self._heads())
-        mask = torch.ones(1, 1, 128, 128, dtype=torch.bool, device=device) if packed else None
+        return self.kernel(device, dtype, masked=packed or self.biased)
+
+    def kernel(self, device: torch.device, dtype: torch.dtype, masked: bool) -> str:
+        """The kernel that PyTorch takes for heads like this layer's, with a mask or with the causal flag.
+
+        Raises:
+            UserError: it is held to one that cannot.
+        """
+        query, key = (
+            torch.empty(1, heads, 128, self.head_dim, device=device, dtype=dtype)
+            for heads in (self.n_head, self.n_kv_head)
+        )
+        mask = torch.zeros(1, 1, 128, 128, device=device, dtype=dtype) if masked else None
         with self._held():
-            self.fused(query, key, key, mask, causal=not packed)  # refuses a kernel that cannot
+            self.fused(query, key, key, mask, causal=not masked)
             choice = torch._fused_sdp_choice(
-                query, key, key, mask, self.dropout, not packed, enable_gqa=self.n_kv_head != self.n_head
+                query, key, key, mask, self._dropped, not masked, enable_gqa=self.n_kv_head != self.n_head
             )
         name = next(name for name, backend in BACKENDS.items() if backend.value == choice)
         return f"PyTorch's {name} kernel"
-
-    def _heads(self) -> tuple[int, int]:
-        return self.n_head, self.n_kv_head

@@ -39,3 +39,7 @@ class SlidingWindow(PatternAttention):
     """A window and sinks."""
 
     endless = True
+
+    def __init__(self, model: GPTConfig, pattern: Pattern) -> None:
+        super().__init__(model, pattern)
+        self.forgets = pattern.window <= model.context

@@ -1,8 +1,9 @@
 """Sparse attention: a local window, sinks, and every stride-th token (Child et al. 2019, arXiv:1904.10509).
 
-The columns, tokens stride - 1, 2·stride - 1, ... of a document, are seen by all later ones: what a window cannot reach
-is two steps away, by way of a column. Time is O(length · (window + length / stride)), the cache O(window + length /
-stride); with a stride of about the square root of the length both are least.
+The columns, tokens stride - 1, 2·stride - 1, ... of a document, are seen by all later ones. Where the stride is no
+longer than the window, each token is seen by the next column, so what a window cannot reach is two steps away. Time is
+O(length · (window + length / stride)), the cache O(window + length / stride). With window = stride, as in the paper,
+both are least at the square root of the length; for a given window, the longer the stride the cheaper.
 """
 
 from math import isqrt

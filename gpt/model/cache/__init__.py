@@ -44,13 +44,19 @@ class Cache:
         """What all layers hold, in bytes."""
         return sum(memory.nbytes() for memory in self.memories)
 
-    def advance(self, length: int, where: Where | None) -> None:
-        """Count `length` more tokens; `where` is as the caller of the model gave it.
+    def check(self, where: Where | None) -> None:
+        """Refuse tokens that would be misplaced, before a memory has them.
+
+        Args:
+            where: as the caller of the model gave it.
 
         Raises:
-            ValueError: `where` given in some calls and not in others: what is in the cache would be misplaced.
+            ValueError: `where` given in some calls and not in others.
         """
         if self._has_where not in (None, where is not None):
             raise ValueError("where must be given in every call with a cache or in none")
+
+    def advance(self, length: int, where: Where | None) -> None:
+        """Count `length` more tokens, which are in all memories."""
         self._has_where = where is not None
         self.length += length

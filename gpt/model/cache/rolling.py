@@ -54,11 +54,12 @@ class RollingMemory(KeyValueMemory):
             self._held = [self._empty(tensor) for tensor in new]
         if keys.size(0) != self._held[0].size(0):
             raise ValueError(f"a batch of {keys.size(0)} does not fit a cache of {self._held[0].size(0)} rows")
-        before = self._before(plain=where is None) if end - start > 1 else []
-        self._store(new, plain=where is None)
+        plain = where is None
+        before = self._before(plain) if start and end - start > 1 else []
+        self._store(new, plain)
         self.length = end
         if end - start == 1:
-            return _split(self._seen(located, plain=where is None))
+            return _split(self._seen(located, plain))
         self.apart = before[0].size(2) - min(start, self.ring) if start else 0
         if not start:
             return keys, values, where
@@ -98,7 +99,7 @@ class RollingMemory(KeyValueMemory):
         filled = min(self.length, self.ring)
         oldest = self.length % self.ring if filled == self.ring else 0
         left = self._left(self.length) if plain else len(self.kept)
-        last = self._held[2][:, 0, (self.length - 1) % self.ring]  # (rows, 1), unused while nothing is stored
+        last = self._held[2][:, 0, (self.length - 1) % self.ring]  # (rows, 1)
         beside = [tensor[:, :, self.ring : self.ring + left] for tensor in self._held]
         if not plain:
             beside[2] = self._hidden(self._held[2][:, :, : self.ring + left], last)[:, :, self.ring :]
@@ -131,9 +132,15 @@ class RollingMemory(KeyValueMemory):
         first, last = bisect_left(self.kept, start), bisect_left(self.kept, end)
         if first == last:
             return
-        sources = torch.tensor(self.kept[first:last], device=new[0].device) - start
+        positions = self.kept[first:last]
+        if positions[-1] - positions[0] < len(
+            positions
+        ):  # one token, or sinks: a slice, since a GPU waits for an index
+            sources: slice | Tensor = slice(positions[0] - start, positions[-1] - start + 1)
+        else:
+            sources = torch.tensor(positions, device=new[0].device) - start
         for held, tensor in zip(self._held, new, strict=True):
-            held[:, :, self.ring + first : self.ring + last] = tensor.index_select(2, sources)
+            held[:, :, self.ring + first : self.ring + last] = tensor[:, :, sources]
 
     def _keep_by_row(self, new: list[Tensor]) -> None:
         """Each row by its own positions, and of its last document alone: no query will see another one's."""

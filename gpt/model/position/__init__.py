@@ -25,6 +25,11 @@ class PositionConfig(Variant):
         raise NotImplementedError
 
 
+def biases(model: GPTConfig) -> bool:
+    """Whether a model's position variant biases scores."""
+    return isinstance(model.position, PositionConfig) and model.position.biases
+
+
 class Rotation(NamedTuple):
     """Angles to turn queries and keys by, each of shape (batch, 1, length, head_dim / 2), fp32."""
 
@@ -44,7 +49,7 @@ class Position(nn.Module):
     limit: int | None = None
     """Positions that there are; None: no end."""
     relative: bool = True
-    """Whether distances alone count, so that tokens beyond the context are seen as they were in training."""
+    """Whether distances alone count: beyond the context, what is no farther away than it is long is seen as within."""
 
     def embed(self, position: Tensor) -> Tensor | None:
         """Added to the token embeddings: (batch, length, d_model)."""

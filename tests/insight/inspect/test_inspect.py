@@ -40,7 +40,11 @@ def test_the_sentence_from_what_is_typed_to_the_last_line(run_with, typed, name)
             "prompt: it is empty, and this tokenizer has no end-of-text to start from; give a prompt",
         ),
         ("char", ["prompt=私é"], "prompt: "),
-        ("byte", ["to=/dev/null/x"], "to: /dev/null is no folder that can be written to; name another one by to="),
+        (
+            "byte",
+            ["to=/dev/null/x"],
+            "to: /dev/null/x: /dev/null is no folder that can be written to; name another one",
+        ),
         ("byte", ["top=0"], "top: "),
     ],
 )

@@ -17,7 +17,7 @@ from gpt.model.mask import Where
 SETTINGS = {
     "reference": [{}],
     "linear": [{}],
-    "sdpa": [{}, {"backend": "math"}],
+    "sdpa": [{}],
     "sliding_window": [
         {"window": 5, "sinks": 0},
         {"window": 4, "sinks": 2},

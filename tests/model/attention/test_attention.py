@@ -75,3 +75,11 @@ def test_relative_positions_see_distances_alone(build, name, position, relative)
     tokens = torch.randint(50, (1, 6))
     here, there = (model(tokens, where=Where.contiguous(start, 6, "cpu")) for start in (0, 7))
     assert torch.allclose(here, there, atol=1e-4) is relative
+
+
+def test_a_place_is_what_it_tells_not_what_was_made_of_it():
+    position = torch.zeros(1, 3, dtype=torch.int64)
+    place, other = Place(None, position, None, None), Place(None, position, None, None)
+    assert place.located is place.located, "one for all layers"
+    assert place == other
+    assert "document" not in repr(place)

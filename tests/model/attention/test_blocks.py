@@ -21,7 +21,7 @@ def compared(pattern: Pattern, length: int, where: Where | None = None):
     index = torch.arange(1.0, length + 1).expand(rows, 1, length)[..., None]  # 0 is where padding is
     keys = layout.keys(index).view(-1, 1, layout.mask.size(-1)).expand(-1, layout.bands.block, -1).long()
     seen = torch.zeros(rows * blocks, layout.bands.block, length + 1, dtype=torch.int64)
-    seen.scatter_add_(2, keys, layout.mask[:, 0].long())
+    seen.scatter_add_(2, keys, (layout.mask[:, 0] == 0).long())
     return layout, seen.view(rows, -1, length + 1)[:, :length, 1:]
 
 
@@ -52,6 +52,21 @@ def test_each_visible_pair_of_padded_rows_and_documents_is_there_once():
     for pattern in (Pattern(5, 2), Pattern(70, 3), Pattern(20, 1, 50), Pattern(1, 0, 1)):
         _, seen = compared(pattern, 333, where)
         assert torch.equal(seen, dense_mask(pattern.visible, where, where)[:, 0].long()), pattern
+
+
+def test_a_bias_is_there_once_for_each_head_and_block_however_many_rows_there_are():
+    def bias(query, key):
+        return torch.tensor([1.0, 2.0, 3.0])[:, None, None] * (key[:, None, None, :] - query[:, None, :, None])
+
+    where = Where.contiguous(0, 150, "cpu")
+    layout = lay_out(Pattern(70), where, where, 0, [], bias, torch.float32)
+    assert layout.mask.shape == (1, 3 * 3, 64, 3 * 64)  # 3 blocks of 64 queries, by 3 heads
+    assert layout.mask[0, 2 * 3 + 1, 5, 2 * 64 + 3].item() == 2.0 * -2  # the third block's second head
+    x = torch.randn(5, 3, 150, 4)
+    assert layout.queries(x).shape == (5, 3 * 3, 64, 4)
+    assert layout.keys(x[:, :1]).shape == (5, 3, 3 * 64, 4), "one key head for the three, block by block"
+    assert torch.equal(layout.queries(x)[4, 2 * 3 + 1, 5], x[4, 1, 2 * 64 + 5])
+    assert torch.equal(layout.unfold(layout.queries(x), 5, 150), x)
 
 
 def test_folding_is_undone():

@@ -100,4 +100,4 @@ def test_memory_grows_with_what_stays_visible_and_with_nothing_else(build, atten
     shares = [0 if layer.endless else 1 / attention.get("stride", 1) for layer in model.attentions]
     few, many = held(model, 128, 3), held(model, 6528, 300)
     assert many - few == pytest.approx(6400 * token * sum(shares), rel=1e-3)
-    assert model.endless is (many == few)
+    assert all(layer.endless for layer in model.attentions) is (many == few)

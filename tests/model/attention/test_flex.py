@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gpt.model.attention import _flex
+from gpt.model.attention import _flex, sdpa
 from gpt.model.mask import Where
 
 CASES = [
@@ -22,6 +22,8 @@ def test_flex_attention_is_given_what_is_seen(build, monkeypatch, attention, pac
     tokens = torch.randint(1, 50, (2, 150))
     tokens[0, [30, 31, 90]] = tokens[1, 10] = 0
     where = Where.packed(tokens, separator=0) if packed else None
+    monkeypatch.setattr(sdpa, "SHORT", 149)
+    _flex.of_plain.cache_clear()
     with torch.no_grad():
         elsewhere = model(tokens, where=where)
         calls = []
@@ -31,6 +33,65 @@ def test_flex_attention_is_given_what_is_seen(build, monkeypatch, attention, pac
         here = model(tokens, where=where)
     assert len(calls) == (packed or attention["name"] != "sdpa"), "without documents sdpa needs no mask"
     assert (here - elsewhere).abs().max() <= 1e-5 * elsewhere.abs().max()
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("attention", CASES[1:3], ids=lambda v: v["name"])
+def test_the_mask_of_a_plain_text_is_made_once_for_its_length(build, monkeypatch, attention):
+    model = build(attention=attention, position="rope", d_model=64, n_layer=2, context=200)
+    monkeypatch.setattr(_flex, "is_there", lambda device: True)
+    _flex.of_plain.cache_clear()
+    made, block_mask = [], _flex.block_mask
+    monkeypatch.setattr(_flex, "block_mask", lambda *args: made.append(args) or block_mask(*args))
+    tokens = torch.randint(1, 50, (1, 150))
+    with torch.inference_mode():  # as an evaluation does before the training
+        model(tokens)
+    with torch.no_grad():
+        model(tokens)
+    assert len(made) == 1
+    assert not any(t.is_inference() for t in made[0][1]), "autograd keeps nothing that is"
+    with torch.no_grad():
+        model(tokens[:, :140])
+        assert len(made) == 2
+        for _ in range(2):
+            model(tokens, where=Where.packed(tokens, separator=0))
+        assert len(made) == 4, "documents are elsewhere in each call: once for its layers"
+
+
+def test_a_padded_prompt_has_no_kernel_compiled_for_it(build, monkeypatch):
+    model = build(attention="sdpa", d_model=64, n_layer=1, context=16)
+    monkeypatch.setattr(_flex, "is_there", lambda device: True)
+    monkeypatch.setattr(_flex, "fused", lambda *_: pytest.fail("FlexAttention was called"))
+    position = torch.tensor([[-1, -1, 0, 1], [0, 1, 2, 3]])
+    where = Where(position, torch.zeros_like(position))
+    with torch.inference_mode():
+        model(torch.ones(2, 4, dtype=torch.int64), where=where, cache=model.build_cache(16))
+
+
+def test_in_compiled_code_it_is_compiled_with_the_rest(monkeypatch):
+    monkeypatch.setattr(_flex, "compiled", lambda: "compiled")
+    assert _flex.kernels("cuda") == "compiled"
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert _flex.kernels("cuda") == (_flex.flex_attention, _flex.create_block_mask)
+
+
+REFUSED = [{"position": "alibi"}, {"d_model": 32}, {"dropout": 0.5}]
+"""A bias, heads 8 wide, and in training dropout."""
+
+
+@pytest.mark.parametrize("settings", REFUSED, ids=lambda v: next(iter(v)))
+@pytest.mark.parametrize("attention", CASES, ids=lambda v: "-".join(map(str, v.values())))
+def test_what_it_cannot_do_goes_another_way(build, monkeypatch, attention, settings):
+    model = build(**{"attention": attention, "d_model": 64, "n_kv_head": 2, "context": 150, **settings}).train()
+    tokens = torch.randint(1, 50, (2, 150))
+    tokens[0, [30, 31, 90]] = tokens[1, 10] = 0
+    where, given = Where.packed(tokens, separator=0), []
+    for there in (False, True):
+        monkeypatch.setattr(_flex, "is_there", lambda device, there=there: there)
+        monkeypatch.setattr(_flex, "fused", lambda *_: pytest.fail("FlexAttention was called"))
+        torch.manual_seed(0)
+        given.append(model(tokens, where=where))
+    assert torch.equal(*given)
 
 
 def test_it_is_on_no_cpu():

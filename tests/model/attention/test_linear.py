@@ -233,3 +233,10 @@ def test_text_may_go_on_for_ever(build):
 
 def test_says_how_it_computes():
     assert linear().describe(torch.device("cpu"), torch.float32) == f"chunks of {CHUNK} tokens and a running state"
+
+
+@pytest.mark.parametrize("position", ["rope", "none"])
+def test_it_does_not_grow_but_beyond_the_context_it_would_hold_more_than_training_showed(build, position):
+    model = build(attention="linear", position=position)
+    assert all(attention.endless for attention in model.attentions)
+    assert not model.endless

@@ -37,44 +37,40 @@ def test_each_visible_pair_is_there_once(pattern):
     segments = Segments.cut(pattern, length)
     index = torch.arange(1.0, length + 1)[None, None, :, None]
     position, first = where.position[:, None, :, None], 0
-    for i, (keys, at) in enumerate(zip(segments.keys(index), segments.keys(position), strict=True)):
+    kept = segments.kept_index(position.device)
+    for i, (keys, at) in enumerate(zip(segments.keys(index, kept), segments.keys(position, kept), strict=True)):
         query = Where(*(t[:, first : first + segments.size] for t in where))
         key = Where(at[:, 0, :, 0], torch.zeros_like(at[:, 0, :, 0]))
         layout = lay_out(pattern, query, key, segments.apart(i), segments.within(i), None, torch.float32)
         compared = layout.keys(keys).view(-1, 1, layout.mask.size(-1)).expand(-1, layout.bands.block, -1).long()
         seen = torch.zeros(layout.bands.blocks, layout.bands.block, length + 1, dtype=torch.int64)
-        seen = seen.scatter_add_(2, compared, layout.mask[:, 0].long()).flatten(0, 1)[: query.position.size(1), 1:]
+        seen.scatter_add_(2, compared, (layout.mask[:, 0] == 0).long())
+        seen = seen.flatten(0, 1)[: query.position.size(1), 1:]
         assert torch.equal(seen, dense_mask(pattern.visible, query, where)[0, 0].long())
         first += segments.size
     assert first >= length
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_outputs_and_gradients_are_those_of_one_mask_over_all(pattern):
-    attention = PatternAttention(GPTConfig(vocab_size=8, context=4096, n_layer=1, n_head=2, d_model=8), pattern)
+@pytest.mark.parametrize("biased", [False, True], ids=["plain", "bias"])
+@pytest.mark.parametrize("pattern", [*PATTERNS, Pattern(100, 1, 300)])
+def test_outputs_and_gradients_are_those_of_one_mask_over_all(pattern, biased):
+    """Of two rows, with two query heads for one of keys."""
+    sizes = {"vocab_size": 8, "context": 4096, "n_layer": 1, "n_head": 2, "n_kv_head": 1, "d_model": 8}
+    attention = PatternAttention(GPTConfig(**sizes), pattern)
+
+    def bias(query, key):
+        slopes = torch.tensor([0.5, 0.01], dtype=torch.float64)[:, None, None]
+        return -(query[:, None, :, None] - key[:, None, None, :]).abs() * slopes
+
     where = Where.contiguous(0, 2500, "cpu")
-    inputs = [torch.randn(1, 2, 2500, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
-    mixed = attention.attend(*inputs, Place(None, where.position, None, None), None)
-    truth = F.scaled_dot_product_attention(*inputs, attn_mask=dense_mask(pattern.visible, where, where))
+    inputs = [torch.randn(2, heads, 2500, 4, dtype=torch.float64, requires_grad=True) for heads in (2, 1, 1)]
+    mixed = attention.attend(*inputs, Place(None, where.position, None, bias if biased else None), None)
+    mask = dense_mask(pattern.visible, where, where)
+    if biased:
+        mask = bias(where.position, where.position).masked_fill(~mask, float("-inf"))
+    truth = F.scaled_dot_product_attention(*inputs, attn_mask=mask, enable_gqa=True)
     torch.testing.assert_close(mixed, truth)
     upstream = torch.randn_like(mixed)
     torch.testing.assert_close(
         torch.autograd.grad(mixed, inputs, upstream), torch.autograd.grad(truth, inputs, upstream)
     )
-
-
-def test_a_bias_comes_along_in_every_row():
-    attention = PatternAttention(
-        GPTConfig(vocab_size=8, context=4096, n_layer=1, n_head=2, d_model=8), Pattern(100, 1, 300)
-    )
-
-    def bias(query, key):
-        return -(query[:, None, :, None] - key[:, None, None, :]).abs() * torch.tensor([0.5, 0.01])[:, None, None]
-
-    where = Where.contiguous(0, 2500, "cpu")
-    inputs = [torch.randn(2, 2, 2500, 4) for _ in range(3)]
-    mixed = attention.attend(*inputs, Place(None, where.position, None, bias), None)
-    mask = bias(where.position, where.position).masked_fill(
-        ~dense_mask(attention.pattern.visible, where, where), float("-inf")
-    )
-    torch.testing.assert_close(mixed, F.scaled_dot_product_attention(*inputs, attn_mask=mask))

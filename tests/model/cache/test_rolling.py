@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from gpt.model.cache import rolling
 from gpt.model.cache.rolling import RollingMemory
 from gpt.model.mask import Where
 from gpt.model.pattern import Pattern
@@ -36,6 +37,21 @@ def test_one_token_sees_the_window_the_sinks_and_the_columns():
     assert seen[:4] == [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]]
     assert seen[6] == [0, 3, 4, 5, 6]
     assert seen[11] == [0, 3, 7, 9, 10, 11]
+
+
+def test_a_token_that_is_kept_is_copied_without_an_index(monkeypatch):
+    """On a GPU the making of one waits for all that was asked of it before."""
+    memory = RollingMemory(Pattern(window=2, sinks=2, stride=4), capacity=20)
+    monkeypatch.setattr(rolling.torch, "tensor", lambda *_, **__: pytest.fail("an index was made"))
+    feed(memory, 0, 2)
+    given = [shown(feed(memory, t, t))[0] for t in range(3, 9)]
+    assert given[-1] == [0, 1, 3, 7, 8]
+
+
+def test_a_first_chunk_is_not_copied_beside_what_is_not_there(monkeypatch):
+    memory = RollingMemory(Pattern(window=3, sinks=1), capacity=20)
+    monkeypatch.setattr(memory, "_before", lambda plain: pytest.fail("nothing was there before"))
+    feed(memory, 0, 6)
 
 
 def test_a_chunk_gets_what_was_in_order_and_what_stands_apart():
