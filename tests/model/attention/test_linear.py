@@ -226,11 +226,6 @@ def test_a_memory_without_a_state_is_refused():
         attention.attend(*drawn(attention, 1, 2), placed(None), Memory())
 
 
-def test_text_may_go_on_for_ever(build):
-    assert build(attention="linear", position="rope").endless
-    assert not build(attention="linear", position="learned").endless
-
-
 def test_says_how_it_computes():
     assert linear().describe(torch.device("cpu"), torch.float32) == f"chunks of {CHUNK} tokens and a running state"
 
