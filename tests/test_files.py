@@ -56,11 +56,9 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(tmp_pat
 def test_json_of_no_sensible_size_is_not_read(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     path.write_text('{"a": 1}')
-    monkeypatch.setattr(files, "LARGEST_JSON", 8)
-    assert read_json(path) == {"a": 1}
-    monkeypatch.setattr(files, "LARGEST_JSON", 7)
+    assert read_json(path, largest=8) == {"a": 1}
     with pytest.raises(UserError, match="a JSON file is expected there"):
-        read_json(path)
+        read_json(path, largest=7)
 
 
 def test_a_file_is_the_old_one_or_the_new_one_whole(tmp_path, monkeypatch):

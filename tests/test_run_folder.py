@@ -156,9 +156,9 @@ def test_a_config_that_is_none_is_refused(tmp_path, monkeypatch, content, tells)
 
 def test_a_config_of_the_largest_size_is_read(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("a: 1\n")
-    monkeypatch.setattr(run_folder, "LARGEST_CONFIG", 5)
+    monkeypatch.setattr(run_folder, "LARGEST_SETTINGS", 5)
     assert read_settings(tmp_path) == {"a": 1}
-    monkeypatch.setattr(run_folder, "LARGEST_CONFIG", 4)
+    monkeypatch.setattr(run_folder, "LARGEST_SETTINGS", 4)
     with pytest.raises(UserError, match="too large"):
         read_settings(tmp_path)
 

@@ -142,7 +142,8 @@ def test_weights_that_are_not_finite_are_told_with_the_setting_that_they_come_fr
     model = GPT(BYTES)
     model.embedding.weight.data[5, 1] = torch.inf
     save_file(model.state_dict(), last.folder / "model.safetensors")
-    with pytest.raises(UserError, match=f"^{setting}: the weights in .* are not all finite numbers; remove this"):
+    told = f"^{setting}: the weights in .* are not all finite numbers up to 65,504; remove this"
+    with pytest.raises(UserError, match=told):
         Origin(state=last.state if resumed else None, weights=last.folder).load(GPT(BYTES), ALONE)
 
 
