@@ -182,17 +182,17 @@ class Late(BaseException):
 
 
 @contextmanager
-def impatient(seconds: float = PATIENCE) -> Iterator[None]:
+def impatient() -> Iterator[None]:
     """Within, what takes too long is ended, be it a pipe that nobody writes to."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def late(*_: object) -> None:
-        raise Late(f"not done after {seconds} s")
+        raise Late(f"not done after {PATIENCE} s")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     try:
         yield
     finally:

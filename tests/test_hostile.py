@@ -91,9 +91,9 @@ def obey(folder):
     ],
 )  # fmt: skip
 def test_what_misbehaves_is_noticed(way, told, tmp_path, monkeypatch):
-    monkeypatch.setitem(WAYS, "mine", way)
     with prepared(tmp_path) as (bases, watch):
         case = make_case(0, bases, tmp_path / "case")
+        monkeypatch.setitem(WAYS, "mine", way)
         monkeypatch.setattr(hostile, "PATIENCE", 1)
         outcome = try_one(case, "mine", watch)
     sys.modules.pop("harm", None)
@@ -106,8 +106,8 @@ def test_a_refusal_is_no_misbehaviour(tmp_path, monkeypatch):
     def refuse(folder):
         raise UserError("two\nlines")
 
-    monkeypatch.setitem(WAYS, "mine", refuse)
     with prepared(tmp_path) as (bases, watch):
+        monkeypatch.setitem(WAYS, "mine", refuse)
         outcome = try_one(make_case(0, bases, tmp_path / "case"), "mine", watch)
     assert (outcome.refused, outcome.wrong) == ("two lines", "")
 
