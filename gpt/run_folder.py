@@ -30,7 +30,14 @@ from gpt.checkpoint import REMOVING, SAVING, Checkpoint, State
 from gpt.config import ROOT, RunError, UserError, shown
 from gpt.data.tokens import Prepared
 from gpt.files import (
-    LARGEST_SETTINGS, hold, is_deep, is_full, is_own, nearby, refuse_unwritable, write_whole,
+    LARGEST_SETTINGS,
+    hold,
+    is_deep,
+    is_full,
+    is_own,
+    nearby,
+    refuse_unwritable,
+    write_whole,
 )  # fmt: skip
 
 RUNS = ROOT / "runs"
