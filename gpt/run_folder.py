@@ -38,7 +38,7 @@ from gpt.files import (
     nearby,
     refuse_unwritable,
     write_whole,
-)  # fmt: skip
+)
 
 RUNS = ROOT / "runs"
 CONFIG = "config.yaml"
