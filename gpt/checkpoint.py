@@ -12,18 +12,20 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeFloat, field_validator
 from safetensors.torch import save_file
 from torch import Tensor
 
 from gpt.config import Config, UserError, parse
 from gpt.data import tokenizer as tokenizers
 from gpt.data.tokenizer import FILE, Tokenizer
-from gpt.files import read_json, sync, workshop
+from gpt.files import LARGEST_SETTINGS, is_own, read_json, sync, workshop
 
 FORMAT: Literal[3] = 3
+SCALER = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}
+"""What PyTorch's GradScaler gives as its state."""
 SAVING, REMOVING = ".saving-", ".removing-"
 """How the names begin of folders in which a checkpoint is made, or goes."""
 WAY_OUT = "remove this checkpoint, and the one before it is taken"
@@ -31,39 +33,50 @@ WEIGHTS, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
 CONFIG, STATE, CHECKSUMS = "config.json", "state.json", "checksums.json"
 
 
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""What a tensor can hold."""
+
+
 class State(Config):
     """Where a training stood when it wrote a checkpoint."""
 
     format: Literal[3] = FORMAT
     """Of the folder; raised when a reader of this version could not read it."""
-    step: NonNegativeInt
+    step: Count
     """Updates that made these weights."""
-    tokens: NonNegativeInt
+    tokens: Count
     """Tokens that they were trained on."""
     elapsed: NonNegativeFloat
     """Seconds of training."""
     validation_loss: float | None
     """Nats per token of these weights; null where they were not evaluated, or the loss is no finite number."""
-    skipped: NonNegativeInt
+    skipped: Count
     """Updates that were skipped for a loss or gradient that is not finite."""
-    skipped_in_a_row: NonNegativeInt
+    skipped_in_a_row: Count
     """The last so many of them."""
-    spikes: NonNegativeInt
+    spikes: Count
     """Losses that lay far above those before."""
     losses: list[float]
     """The last ones, which the next ones are compared with."""
-    accumulate: PositiveInt
+    accumulate: Count = Field(gt=0)
     """Micro-steps of an update."""
     scaler: dict[str, int | float]
     """fp16's loss scaler; empty for other precisions."""
-    device: str
+    device: Literal["cpu", "cuda", "mps"]
     """The kind of device that the training ran on."""
-    precision: str
+    precision: Literal["fp32", "bf16", "fp16"]
     """What it computed in."""
     compiled: bool
     """Whether by a compiled forward."""
     data: str
     """A hash of the text, and of how it was tokenized."""
+
+    @field_validator("scaler")
+    @classmethod
+    def _is_a_scalers(cls, value: dict[str, int | float]) -> dict[str, int | float]:
+        if value and value.keys() != SCALER:
+            raise ValueError(f"expected nothing, or {', '.join(sorted(SCALER))}, and no others")
+        return value
 
 
 class Checkpoint(NamedTuple):
@@ -82,7 +95,7 @@ def write(
     state: State,
 ) -> Checkpoint:
     """Write `parent/step_N`, N being the state's step, whole or not at all."""
-    folder = parent / f"step_{state.step:08d}"
+    folder = parent / folder_name(state.step)
     parent.mkdir(exist_ok=True)
     with workshop(parent, SAVING) as place:
         aside = place / folder.name
@@ -104,12 +117,24 @@ def find(parent: Path) -> list[Checkpoint]:
     """The checkpoints in `parent`, oldest first; a link, or what has another kind of name, is none.
 
     Raises:
-        UserError: one whose state cannot be read or is of a newer format; `parent` is no folder.
+        UserError: one whose state cannot be read, is of a newer format or another step; `parent` is no folder, or a
+            link to one.
     """
+    if parent.is_symlink():
+        raise UserError(f"run: {parent}: this is a link out of the run's folder; put what it names here")
     if parent.exists() and not parent.is_dir():
         raise UserError(f"run: {parent} is no folder; name another run")
     folders = [p for p in parent.glob("step_*") if re.fullmatch(r"step_\d{8,}", p.name) and not p.is_symlink()]
-    return sorted(map(read, folders), key=lambda checkpoint: checkpoint.state.step)
+    found = sorted(map(read, folders), key=lambda checkpoint: checkpoint.state.step)
+    for folder, state in found:
+        if folder.name != folder_name(state.step):  # a run that goes on would find the name of another step taken
+            raise UserError(f"run: {folder} holds step {state.step}; name it {folder_name(state.step)}, or remove it")
+    return found
+
+
+def folder_name(step: int) -> str:
+    """How the folder of a checkpoint is called."""
+    return f"step_{step:08d}"
 
 
 def read(folder: Path) -> Checkpoint:
@@ -149,21 +174,25 @@ def prune(checkpoints: list[Checkpoint], keep: int) -> list[Checkpoint]:
 def verify(folder: Path, without: str | None = None) -> None:
     """Compare all files with their checksums; a link that leads out of the folder counts as no file.
 
+    They tell of damage. They keep nobody from harm, who would write right ones: what is verified is still only data.
+
     Args:
         folder: the checkpoint's.
         without: a file that is not needed, and may be missing.
 
     Raises:
-        UserError: a file that is missing, was added or was changed.
+        UserError: a file that is missing, was added or was changed, or cannot be read.
     """
     sums = read_file(folder, CHECKSUMS)
-    here = folder.resolve()
-    files = {path.name for path in folder.iterdir() if path.is_file() and path.resolve().parent == here}
-    # Hidden ones, such as .DS_Store, come from file managers; nobody here reads them.
-    there = {name for name in files if name in sums or not name.startswith(".")} - {CHECKSUMS}
-    for name in sorted(({WEIGHTS, OPTIMIZER, CONFIG, STATE, FILE} | there | sums.keys()) - {without}):
-        if name not in there or _sha256(folder / name) != sums.get(name):
-            raise UserError(f"run: {folder / name} is missing or was changed since it was saved; {WAY_OUT}")
+    try:
+        files = {path.name for path in folder.iterdir() if is_own(path)}
+        # Hidden ones, such as .DS_Store, come from file managers; nobody here reads them.
+        there = {name for name in files if name in sums or not name.startswith(".")} - {CHECKSUMS}
+        for name in sorted(({WEIGHTS, OPTIMIZER, CONFIG, STATE, FILE} | there | sums.keys()) - {without}):
+            if name not in there or _sha256(folder / name) != sums.get(name):
+                raise UserError(f"run: {folder / name} is missing or was changed since it was saved; {WAY_OUT}")
+    except OSError as error:
+        raise UserError(f"run: {error.filename}: cannot be read: {error.strerror}; {WAY_OUT}") from None
 
 
 def read_file(folder: Path, name: str) -> dict[str, Any]:
@@ -173,7 +202,7 @@ def read_file(folder: Path, name: str) -> dict[str, Any]:
         UserError: it is missing or damaged.
     """
     with _damage_told():
-        return read_json(folder / name)
+        return read_json(folder / name, LARGEST_SETTINGS)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -8,6 +8,7 @@ and never code.
 
 import importlib
 import pkgutil
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
@@ -23,12 +24,43 @@ ROOT = Path(__file__).resolve().parents[1]
 """The checkout: `runs/`, `data/` and `configs/` are found here, whatever the working directory."""
 
 
+LONGEST = 2000
+"""Characters of a line that tells what is wrong, at most."""
+
+
+def one_line(text: str) -> str:
+    r"""`text` as one line that a terminal shows and does not obey; its middle is left out where it is long.
+
+    It may hold names and words out of a file that anybody wrote.
+
+    >>> one_line("two\nlines, \x1b[31mred")
+    'two lines, \\x1b[31mred'
+    """
+    half = LONGEST // 2
+    text = text if len(text) <= LONGEST else f"{text[: half - 1]}…{text[-half:]}"
+    plain = "".join(_visible(c) for c in text)
+    return plain if len(plain) <= LONGEST else one_line(plain)
+
+
+def _visible(character: str) -> str:
+    """A character, a space for a line's end or a tab, and in words what else controls a terminal."""
+    if unicodedata.category(character) not in ("Cc", "Zl", "Zp"):
+        return character
+    return " " if character.isspace() else ascii(character)[1:-1]
+
+
 class UserError(Exception):
     """A mistake of the user's, told in one line that says what is wrong, where, and what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(one_line(text))
 
 
 class RunError(Exception):
     """A run that cannot go on through no mistake in what the user typed, told in one line."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(one_line(text))
 
 
 class Config(BaseModel):
@@ -191,6 +223,10 @@ class Short(Repr):
         super().__init__()
         self.maxlevel, self.maxlist, self.maxdict = 2, 8, 8
         self.maxstring = self.maxlong = self.maxother = 200
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Python itself refuses to write a number of more than 4,300 digits."""
+        return super().repr_int(x, level) if x.bit_length() < 10_000 else f"a number of {x.bit_length()} bits"
 
 
 def shown(value: Any) -> str:

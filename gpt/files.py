@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,20 +23,30 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 AT_WORK = ".at-work"
 """A file in a temporary folder, locked for as long as its process lives."""
 
-LARGEST_JSON = 1 << 28
+LARGEST_JSON = 1 << 25
 """Bytes; a vocabulary of 200,000 tokens has about 2^22."""
+LARGEST_SETTINGS = 1 << 16
+"""Bytes of a file of settings; a run's configuration has about 2^11."""
+DEEPEST = 50
+"""Lists and objects in one another; what goes through all of them by calling itself needs an end."""
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, largest: int = LARGEST_JSON) -> dict[str, Any]:
     """The object in a JSON file, whoever wrote it.
 
+    Args:
+        path: the file's.
+        largest: bytes that it may have.
+
     Raises:
-        UserError: it cannot be read, is no regular file of a sensible size, or holds something else.
+        UserError: it cannot be read, is no file of its own folder of a sensible size, or holds something else.
     """
     try:
-        if not path.is_file() or path.stat().st_size > LARGEST_JSON:
+        if not is_own(path) or path.stat().st_size > largest:
             raise UserError(f"{path}: a JSON file is expected there")
         content = json.loads(path.read_bytes())
+        if is_deep(content):
+            raise RecursionError
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
@@ -44,6 +54,23 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{path}: a JSON object is expected, so the file is damaged")
     return content
+
+
+def is_own(path: Path) -> bool:
+    """Whether there is a regular file which lies in its folder itself: no link leads out of there."""
+    return path.is_file() and path.resolve().parent == path.parent.resolve()
+
+
+def is_deep(content: Any) -> bool:
+    """Whether there are more than `DEEPEST` lists and mappings in one another."""
+    level = [content]
+    for _ in range(DEEPEST + 1):
+        level = [inner for outer in level if isinstance(outer, list | dict) for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(outer: list[Any] | dict[Any, Any]) -> Iterable[Any]:
+    return outer.values() if isinstance(outer, dict) else outer
 
 
 def is_full(error: Exception) -> bool:
@@ -153,7 +180,9 @@ def write_whole(path: Path, text: str) -> None:
     """Write a file of text, or put it in the place of one: it is the old or the new one at any moment."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.write_text(text, encoding="utf-8", newline="")
+        aside.unlink(missing_ok=True)  # a link of that name would be written through
+        with aside.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
         sync(aside)
         aside.replace(path)
     finally:
@@ -165,6 +194,8 @@ def _abandoned(folder: Path) -> bool:
     if not fcntl:
         return False
     try:
+        if not is_own(folder / AT_WORK):  # a pipe, say, would be waited for
+            return False
         with (folder / AT_WORK).open() as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

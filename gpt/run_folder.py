@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,23 @@ from torch import Tensor
 
 from gpt import checkpoint
 from gpt.checkpoint import REMOVING, SAVING, Checkpoint, State
-from gpt.config import ROOT, RunError, UserError
+from gpt.config import ROOT, RunError, UserError, shown
 from gpt.data.tokens import Prepared
-from gpt.files import hold, is_full, nearby, refuse_unwritable, write_whole
+from gpt.files import (
+    LARGEST_SETTINGS,
+    hold,
+    is_deep,
+    is_full,
+    is_own,
+    nearby,
+    refuse_unwritable,
+    write_whole,
+)
 
 RUNS = ROOT / "runs"
 CONFIG = "config.yaml"
-LARGEST_CONFIG = 1 << 20
-"""Bytes; a run's configuration has about 2^11."""
+LONGEST_ROW = 1 << 16
+"""Characters of a line of metrics.csv; a run's have about 2^7."""
 NAME_BYTES = 200
 """Of a run's name that its folder bears; file systems allow 255 in all."""
 PAUSES = (1.0, 4.0)
@@ -60,7 +70,7 @@ class RunFolder:
         self.settings: dict[str, Any] = {}
         self._rows: list[Mapping[str, float]] = []  # of metrics.csv, not yet written
         self._hold()
-        for name in ("checkpoints", "wandb", "tensorboard"):
+        for name in ("checkpoints", "wandb", "wandb/wandb", "tensorboard"):
             if (folder / name).is_symlink():
                 raise UserError(f"{folder / name}: this is a link out of the run's folder; put what it names here")
         self._checkpoints = checkpoint.find(folder / "checkpoints")
@@ -191,20 +201,37 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """
     file = folder / CONFIG
     try:
-        if not file.is_file():
+        if not is_own(file):
             there = "is no folder" if folder.exists() else "is not there"
             what = "is no run's folder: it has no config.yaml" if folder.is_dir() else there
             raise UserError(f"{folder} {what}; name the folder of a run: those of this checkout are in {RUNS}")
-        if file.stat().st_size > LARGEST_CONFIG:
+        if file.stat().st_size > LARGEST_SETTINGS:
             raise UserError(f"{file} is no run's configuration: it is too large; name another run")
-        content = yaml.safe_load(file.read_bytes())
+        content = yaml.load(file.read_bytes(), PlainLoader)
+        if is_deep(content):
+            raise RecursionError
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}; name the folder of a run") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError):
         raise UserError(f"{file}: this is no YAML of settings, so the file is damaged; name another run") from None
     if not isinstance(content, dict):
         raise UserError(f"{file}: settings are expected, so the file is damaged; name another run")
-    return {str(key): value for key, value in content.items()}
+    return {key if isinstance(key, str) else shown(key): value for key, value in content.items()}
+
+
+class PlainLoader(yaml.SafeLoader):
+    """YAML as a run's configuration has it: no tags, and no names, by which a few lines become more than memory has."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """The next node.
+
+        Raises:
+            YAMLError: it has a tag or a name, or is the name of another.
+        """
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent) or event.anchor or getattr(event, "tag", None):
+            raise yaml.MarkedYAMLError(problem="a tag or a name", problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
 
 
 def read_metrics(folder: Path, until: int) -> list[dict[str, str]]:
@@ -215,16 +242,19 @@ def read_metrics(folder: Path, until: int) -> list[dict[str, str]]:
     """
     path = folder / "metrics.csv"
     try:
+        if not os.path.lexists(path):
+            return []
+        if not is_own(path):
+            raise UserError(f"{path}: this is no file, or a link out of the run's folder; move it away")
         with path.open(encoding="utf-8-sig", newline="") as file:
-            table = csv.DictReader(file)
+            # A line without an end would be as long as the file.
+            table = csv.DictReader(iter(partial(file.readline, LONGEST_ROW), ""))
             if not {"step"} <= set(table.fieldnames or METRICS) <= set(METRICS):
                 raise UserError(f"{path}: these are no metrics of a run; move the file away")
-            rows = [row for row in table if None not in row.values() and None not in row]
-    except FileNotFoundError:
-        return []
+            whole = (row for row in table if None not in row.values() and None not in row)
+            return [row for row in whole if row["step"].isdecimal() and int(row["step"]) <= until]
     except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: cannot be read ({error}); move it away") from None
-    return [row for row in rows if row["step"].isdecimal() and int(row["step"]) <= until]
 
 
 @contextmanager
@@ -240,7 +270,7 @@ def _undone(path: Path, size: int) -> Iterator[None]:
 
 def run_folders() -> list[Path]:
     """The folders in `runs/` that have a configuration, jobs of sweeps among them, newest first."""
-    files = [*RUNS.glob(f"*/{CONFIG}"), *RUNS.glob(f"*/*/{CONFIG}")]
+    files = [file for file in (*RUNS.glob(f"*/{CONFIG}"), *RUNS.glob(f"*/*/{CONFIG}")) if file.is_file()]
     return [file.parent for file in sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)]
 
 

@@ -18,6 +18,12 @@ from gpt.data.tokenizer import Tokenizer
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 
+TYPES = {"F16", "BF16", "F32", "F64"}
+"""Of the numbers in a tensor, as safetensors calls them."""
+LARGEST = 65504.0
+"""Of a weight: fp16 holds no larger number. Trained ones are nowhere near, and products of larger ones are soon not
+finite in any precision."""
+
 
 def load_model(folder: Path, device: torch.device) -> tuple[GPT, dict[str, Any]]:
     """The model in evaluation mode, and the settings that it was trained with.
@@ -51,8 +57,12 @@ def load_weights(folder: Path, model: GPT, device: torch.device) -> dict[str, Te
     """
     check_shapes(folder, model)
     weights = {_plain_name(name): t for name, t in load_file(folder / WEIGHTS, device=str(device)).items()}
-    if not all(tensor.is_floating_point() and tensor.isfinite().all() for tensor in weights.values()):
-        raise UserError(f"run: the weights in {folder / WEIGHTS} are not all finite numbers; {WAY_OUT}")
+    for tensor in weights.values():
+        least, most = tensor.aminmax()
+        if not (least >= -LARGEST and most <= LARGEST):  # also where one is NaN
+            raise UserError(
+                f"run: the weights in {folder / WEIGHTS} are not all finite numbers up to {LARGEST:,.0f}; {WAY_OUT}"
+            )
     return weights
 
 
@@ -83,7 +93,7 @@ def check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     Raises:
         UserError: it has, or the file of the weights is damaged.
     """
-    rows = _shapes(folder / WEIGHTS).get("embedding.weight", (0,))[0]
+    rows = next(iter(_shapes(folder / WEIGHTS).get("embedding.weight", ())), 0)
     if tokenizer.vocab_size > rows:
         raise UserError(
             f"run: the tokenizer in {folder} has {tokenizer.vocab_size} tokens, the weights have {rows}: they do not "
@@ -111,11 +121,19 @@ def check_optimizer(folder: Path) -> None:
 
 
 def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of the tensors in a file, which is read no further than that."""
+    """The names and shapes of the tensors in a file, which is read no further than that.
+
+    Raises:
+        UserError: the file is damaged, or holds something else than fractional numbers.
+    """
     try:
         with safe_open(file, framework="pt") as tensors:
             names = tensors.keys()
-            return {_plain_name(name): tuple(tensors.get_slice(name).get_shape()) for name in names}
+            slices = {name: tensors.get_slice(name) for name in names}
+            for name, part in slices.items():
+                if part.get_dtype() not in TYPES:
+                    raise UserError(f"run: {file}: {name} is of type {part.get_dtype()}, no tensor of a run; {WAY_OUT}")
+            return {_plain_name(name): tuple(part.get_shape()) for name, part in slices.items()}
     except (SafetensorError, OSError) as error:
         raise UserError(f"run: {file} cannot be read ({error}); {WAY_OUT}") from None
 

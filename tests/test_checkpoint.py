@@ -142,6 +142,18 @@ def not_finite(folder):
     save_file(weights, folder / checkpoint.WEIGHTS)
 
 
+def too_large(folder):
+    weights = load_file(folder / checkpoint.WEIGHTS)
+    weights["embedding.weight"][5, 1] = -65504.5
+    save_file(weights, folder / checkpoint.WEIGHTS)
+
+
+def eighths(folder):
+    weights = load_file(folder / checkpoint.WEIGHTS)
+    weights["embedding.weight"] = weights["embedding.weight"].to(torch.float8_e4m3fn)
+    save_file(weights, folder / checkpoint.WEIGHTS)
+
+
 def whole_numbers(folder):
     weights = {name: tensor.int() for name, tensor in load_file(folder / checkpoint.WEIGHTS).items()}
     save_file(weights, folder / checkpoint.WEIGHTS)
@@ -179,10 +191,17 @@ def wrong_shape(folder):
         (change_json(checkpoint.CONFIG, model__n_layer=1000), "does not hold the 1000 layers"),
         (change_json(checkpoint.CONFIG, model__d_model=16), "names and shapes"),
         (change_json(checkpoint.CONFIG, model__d_model=10**30), "config.json: model.d_model: expected less than"),
-        (lambda folder: (folder / checkpoint.CONFIG).write_text("[" * 100_000), "config.json: this is no JSON"),
+        (lambda folder: (folder / checkpoint.CONFIG).write_text("[" * 50_000), "config.json: this is no JSON"),
         (lambda folder: (folder / checkpoint.FILE).unlink(), "vocabulary.json is missing or was changed"),
         (not_finite, "not all finite numbers"),
-        (whole_numbers, "not all finite numbers"),
+        (too_large, "not all finite numbers up to 65,504"),
+        (eighths, "embedding.weight is of type F8_E4M3, no tensor of a run"),
+        (change_json(checkpoint.STATE, step=1 << 63), "state.json: step: expected less than 9223372036854775808"),
+        (change_json(checkpoint.STATE, device="cpu\x1b[2J"), "state.json: device: expected 'cpu', 'cuda' or 'mps'"),
+        (change_json(checkpoint.STATE, scaler={"scale": 1.0}), "state.json: scaler: expected nothing, or _growth"),
+        (change_json(checkpoint.STATE, step=4), "holds step 4; name it step_00000004, or remove it"),
+        (change_json(checkpoint.CONFIG, model__head_dim=1 << 24), r"model\.head_dim: 2 heads of width 16777216"),
+        (whole_numbers, "is of type I32, no tensor of a run"),
         (change_json(checkpoint.CONFIG, model__attention={"name": "os"}), r"model\.attention: .*'os'"),
         (change_json(checkpoint.CONFIG, model__attention={"name": "../run"}), r"model\.attention"),
         (change_json(checkpoint.CONFIG, model___target_="os.system"), "_target_"),
@@ -220,6 +239,30 @@ def test_a_link_that_leads_out_is_no_file_of_the_checkpoint(written):
     (written / checkpoint.WEIGHTS).rename(outside)
     (written / checkpoint.WEIGHTS).symlink_to(outside)
     with pytest.raises(UserError, match=r"model\.safetensors is missing or was changed"):
+        checkpoint.verify(written)
+
+
+@pytest.mark.parametrize("name", [checkpoint.STATE, checkpoint.CONFIG, checkpoint.CHECKSUMS])
+def test_a_link_that_leads_out_is_not_read(written, name):
+    outside = written.parent / "outside"
+    (written / name).rename(outside)
+    (written / name).symlink_to("../outside")
+    with pytest.raises(UserError, match=f"run: .*{name}: a JSON file is expected there"):
+        checkpoint.read_file(written, name)
+
+
+def test_checkpoints_elsewhere_are_none(written, tmp_path_factory):
+    (link := tmp_path_factory.mktemp("run") / "checkpoints").symlink_to(written.parent)
+    with pytest.raises(UserError, match="checkpoints: this is a link out of the run's folder"):
+        checkpoint.find(link)
+
+
+def test_a_file_that_cannot_be_read_is_told(written, monkeypatch):
+    def fail(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(checkpoint, "_sha256", fail)
+    with pytest.raises(UserError, match=r"run: \S*config\.json: cannot be read: Permission denied; remove this"):
         checkpoint.verify(written)
 
 

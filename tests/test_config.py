@@ -8,13 +8,17 @@ import pytest
 from pydantic import Field, ValidationError, model_validator
 
 from gpt.config import (
+    LONGEST,
     Choice,
     Config,
+    RunError,
     UserError,
     Variant,
     nearest,
+    one_line,
     parse,
     settings_of,
+    shown,
     variant_class,
     variant_names,
 )
@@ -247,3 +251,22 @@ def test_nearest_goes_by_the_last_part_then_by_the_whole_path(
     wrong: str, right: list[str], expected: str | None
 ) -> None:
     assert nearest(wrong, right) == (f"did you mean {expected}? " if expected else "")
+
+
+@pytest.mark.parametrize("error", [UserError, RunError])
+def test_what_is_told_is_one_line_that_a_terminal_does_not_obey(error: type[Exception]) -> None:
+    assert str(error("two\nlines\r\n, a\ttab, \x1b[31m, \x00, \u2028, 私 é")) == (
+        "two lines  , a tab, \\x1b[31m, \\x00,  , 私 é"
+    )
+    assert str(error("nothing to change")) == "nothing to change"
+
+
+def test_a_long_line_loses_its_middle() -> None:
+    assert one_line("x" * LONGEST) == "x" * LONGEST
+    assert one_line(f"run: {'x' * 9999}; name another") == f"run: {'x' * 994}…{'x' * 986}; name another"
+    assert len(one_line("\0" * LONGEST)) == LONGEST, "what is in words is longer"
+
+
+def test_a_number_that_python_does_not_write_is_shown() -> None:
+    assert shown(1 << 20_000) == "a number of 20001 bits"
+    assert shown(10**30) == "1" + "0" * 30

@@ -7,7 +7,7 @@ import pytest
 
 from gpt import files
 from gpt.config import UserError
-from gpt.files import AT_WORK, hold, read_json, refuse_unwritable, workshop, write_whole
+from gpt.files import AT_WORK, DEEPEST, hold, is_deep, read_json, refuse_unwritable, workshop, write_whole
 
 HOLD = """
 import sys, time
@@ -53,14 +53,56 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(tmp_pat
     assert list(tmp_path.iterdir()) == [other]
 
 
-def test_json_of_no_sensible_size_is_not_read(tmp_path, monkeypatch):
+def test_json_of_no_sensible_size_is_not_read(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"a": 1}')
-    monkeypatch.setattr(files, "LARGEST_JSON", 8)
-    assert read_json(path) == {"a": 1}
-    monkeypatch.setattr(files, "LARGEST_JSON", 7)
+    assert read_json(path, largest=8) == {"a": 1}
     with pytest.raises(UserError, match="a JSON file is expected there"):
-        read_json(path)
+        read_json(path, largest=7)
+
+
+@pytest.mark.parametrize("content", [f'{{"a": {"[" * 60}1{"]" * 60}}}', '{"a":' * 60 + "1" + "}" * 60])
+def test_json_that_is_deep_is_not_read(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(UserError, match="this is no JSON text"):
+        read_json(tmp_path / "a.json")
+
+
+def test_depth_is_counted_in_lists_and_mappings():
+    deepest = 1
+    for number in range(DEEPEST):
+        deepest = [deepest] if number % 2 else {"a": deepest, "b": 0}
+    assert not is_deep(deepest)
+    assert is_deep([deepest])
+    assert not is_deep(list(range(1000)))
+
+
+def test_json_elsewhere_is_not_read(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "outside.json").write_text("{}")
+    (tmp_path / "folder" / "a.json").symlink_to(tmp_path / "outside.json")
+    with pytest.raises(UserError, match="a JSON file is expected there"):
+        read_json(tmp_path / "folder" / "a.json")
+    (tmp_path / "folder" / "b.json").write_text("{}")
+    (tmp_path / "folder" / "c.json").symlink_to("b.json")
+    (tmp_path / "link").symlink_to("folder")
+    assert read_json(tmp_path / "link" / "c.json") == {}
+
+
+def test_a_file_is_not_written_through_a_link(tmp_path):
+    (tmp_path / "outside").write_text("kept")
+    (tmp_path / f".a.csv.{os.getpid()}").symlink_to(tmp_path / "outside")
+    write_whole(tmp_path / "a.csv", "new")
+    assert (tmp_path / "outside").read_text() == "kept"
+    assert (tmp_path / "a.csv").read_text() == "new"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs pipes of Unix")
+def test_a_mark_that_is_a_pipe_is_not_waited_for(tmp_path):
+    (tmp_path / ".making-x").mkdir()
+    os.mkfifo(tmp_path / ".making-x" / AT_WORK)
+    with workshop(tmp_path, ".making-"):
+        assert (tmp_path / ".making-x").exists(), "nobody can tell, so it stays"
 
 
 def test_a_file_is_the_old_one_or_the_new_one_whole(tmp_path, monkeypatch):

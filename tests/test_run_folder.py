@@ -16,7 +16,7 @@ from gpt import checkpoint, run_folder
 from gpt.config import RunError, UserError
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
-from gpt.run_folder import METRICS, RunFolder, claim_folder, read_settings, run_folders
+from gpt.run_folder import METRICS, RunFolder, claim_folder, read_metrics, read_settings, run_folders
 
 
 def test_folders_are_claimed_once(root, monkeypatch):
@@ -96,10 +96,33 @@ def test_what_came_after_the_last_checkpoint_is_forgotten(make_run, bytes_data, 
     assert {p.name for p in folder.iterdir()} == {"config.yaml", "metrics.csv", "checkpoints"}
 
 
-@pytest.mark.parametrize("name", ["checkpoints", "wandb", "tensorboard"])
+@pytest.mark.skipif(os.name == "nt", reason="needs pipes of Unix")
+@pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to("../outside.csv"), lambda path: path.mkdir()])
+def test_metrics_that_are_no_file_of_the_folder_are_refused(make_run, tmp_path, put):
+    folder = make_run(tmp_path / "run").folder
+    (folder / "metrics.csv").rename(tmp_path / "outside.csv")
+    put(folder / "metrics.csv")
+    with pytest.raises(UserError, match=r"metrics\.csv: this is no file, or a link out of the run's folder; move it"):
+        RunFolder(folder)
+
+
+def test_a_line_of_metrics_without_an_end_is_not_held_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_folder, "LONGEST_ROW", 8)
+    (tmp_path / "metrics.csv").write_text(f"step\n{'x' * 99}\n1\n2\n")
+    assert read_metrics(tmp_path, until=1) == [{"step": "1"}]
+
+
+def test_a_step_of_more_digits_than_python_reads_is_told(tmp_path):
+    (tmp_path / "metrics.csv").write_text(f"step\n{'9' * 5000}\n")
+    with pytest.raises(UserError, match=r"metrics\.csv: cannot be read"):
+        read_metrics(tmp_path, until=1)
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "wandb", "wandb/wandb", "tensorboard"])
 def test_a_link_out_of_the_folder_is_refused(make_run, tmp_path, name):
     folder = make_run(tmp_path / "run", steps=[]).folder
     (tmp_path / "elsewhere").mkdir()
+    (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match=f"run/{name}: this is a link out of the run's folder"):
         RunFolder(folder)
@@ -143,6 +166,13 @@ def test_the_runs_are_listed_newest_first_jobs_of_sweeps_too(root, make_run):
         (b"\xff\xfe\x00", "this is no YAML"),
         (b"a: " + b"x" * (1 << 20), "too large"),
         (b"[" * 5000, "this is no YAML"),
+        (b"a: " + b"[" * 60 + b"]" * 60, "this is no YAML"),
+        (b"a: !!int ''", "this is no YAML"),
+        (b"a: !!bool x", "this is no YAML"),
+        (b"a: !!timestamp x", "this is no YAML"),
+        (b"a: &a [*a]", "this is no YAML"),
+        (b"a: &a 1\nb: *a", "this is no YAML"),
+        (b"a0: &a0 {x: 1}\na1: &a1 {<<: [*a0, *a0]}", "this is no YAML"),
     ],
 )
 def test_a_config_that_is_none_is_refused(tmp_path, monkeypatch, content, tells):
@@ -154,11 +184,24 @@ def test_a_config_that_is_none_is_refused(tmp_path, monkeypatch, content, tells)
     assert not (tmp_path / "harm").exists()
 
 
+def test_a_key_that_is_no_text_becomes_one(tmp_path):
+    (tmp_path / "config.yaml").write_text(f"? 0x{'f' * 5000}\n: 1\nnull: 2\n")
+    assert read_settings(tmp_path) == {"a number of 20000 bits": 1, "null": 2}
+
+
+def test_a_config_elsewhere_is_not_read(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "outside.yaml").write_text("seed: 1\n")
+    (tmp_path / "run" / "config.yaml").symlink_to(tmp_path / "outside.yaml")
+    with pytest.raises(UserError, match=r"is no run's folder: it has no config\.yaml"):
+        read_settings(tmp_path / "run")
+
+
 def test_a_config_of_the_largest_size_is_read(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("a: 1\n")
-    monkeypatch.setattr(run_folder, "LARGEST_CONFIG", 5)
+    monkeypatch.setattr(run_folder, "LARGEST_SETTINGS", 5)
     assert read_settings(tmp_path) == {"a": 1}
-    monkeypatch.setattr(run_folder, "LARGEST_CONFIG", 4)
+    monkeypatch.setattr(run_folder, "LARGEST_SETTINGS", 4)
     with pytest.raises(UserError, match="too large"):
         read_settings(tmp_path)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from gpt.config import RunError, UserError
+from gpt.config import RunError, UserError, one_line
 from gpt.launch import local_rank, rank
 from gpt.signals import Interrupted
 
@@ -56,12 +56,12 @@ def ending(error: BaseException, debug: bool) -> Ending:
         case BrokenPipeError() if hasattr(select, "poll") and _reader_is_gone():
             return Ending(1, "")
         case UserError() | RunError():
-            return Ending(2 if isinstance(error, UserError) else 1, _one_line(error))
+            return Ending(2 if isinstance(error, UserError) else 1, str(error))
         case OSError() if error.errno in PATH_ERRORS and error.filename:
-            return Ending(2, f"{error.filename}: {error.strerror}; mend that, or name another path")
+            return Ending(2, one_line(f"{error.filename}: {error.strerror}; mend that, or name another path"))
         case _:
             hint = "" if debug else "; run again with debug=true for the traceback"
-            return Ending(1, f"unexpected {type(error).__name__}: {_one_line(error)}{hint}")
+            return Ending(1, f"unexpected {type(error).__name__}: {one_line(str(error))}{hint}")
 
 
 def tell(error: BaseException, debug: bool, where: str = "") -> Ending:
@@ -87,10 +87,6 @@ def is_told_by_another(error: BaseException) -> bool:
     if isinstance(error, UserError):
         return local_rank() > 0
     return rank() > 0 and isinstance(error, Interrupted | KeyboardInterrupt)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split("\n"))
 
 
 def _reader_is_gone() -> bool:

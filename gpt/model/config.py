@@ -6,7 +6,8 @@ from pydantic import Field, model_validator
 
 from gpt.config import Choice, Config, UserError, Variant, variant_class
 
-Size = Annotated[int, Field(ge=1, le=1 << 24)]
+LARGEST = 1 << 24
+Size = Annotated[int, Field(ge=1, le=LARGEST)]
 """A number of something; what is larger is a mistake, and would be allocated."""
 
 
@@ -27,7 +28,7 @@ class GPTConfig(Config):
     """The most tokens that the model sees at once."""
     n_layer: int = Field(default=4, ge=1, le=1000)
     """Number of blocks."""
-    n_head: Size = 3
+    n_head: int = Field(default=3, ge=1, le=1 << 16)
     """Number of query heads."""
     n_kv_head: Size | None = None
     """Number of key/value heads: null or n_head is multi-head, 1 is multi-query, between is grouped-query attention."""
@@ -37,7 +38,7 @@ class GPTConfig(Config):
     """Width of one head; null is d_model / n_head."""
     norm: Literal["rmsnorm", "layernorm"] = "rmsnorm"
     """Normalisation before each branch and before the head."""
-    norm_eps: float = Field(default=1e-6, gt=0)
+    norm_eps: float = Field(default=1e-6, ge=1e-12, le=1)
     """Added to the variance before the square root."""
     qk_norm: bool = True
     """Normalise queries and keys over the head's width, with gains, before they are rotated."""
@@ -70,6 +71,11 @@ class GPTConfig(Config):
             raise UserError(
                 f"model.d_model: {self.d_model} is not divisible by n_head {self.n_head}; "
                 f"take a multiple, or set model.head_dim"
+            )
+        if self.n_head * self.head_size > LARGEST:
+            raise UserError(
+                f"model.head_dim: {self.n_head} heads of width {self.head_size} are wider than {LARGEST:,} together; "
+                f"take fewer or narrower ones"
             )
         if self.n_head % self.kv_heads:
             raise UserError(

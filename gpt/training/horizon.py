@@ -1,5 +1,6 @@
 """How long a training lasts: a number of updates, or a time."""
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -89,6 +90,6 @@ def parse_duration(text: str, setting: str = "budget") -> float:
         UserError: anything else; it is told with the setting that holds it.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h)", text)
-    if not match or float(match[1]) == 0:
+    if not match or not 0 < float(match[1]) * UNITS[match[2]] < math.inf:
         raise UserError(f"{setting}: {text!r} is no duration; write it like 90s, 5min or 1.5h")
     return float(match[1]) * UNITS[match[2]]

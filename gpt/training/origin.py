@@ -45,7 +45,7 @@ class Origin:
     def precision(self, name: PrecisionName, device: torch.device) -> Precision:
         """As `choose_precision`; `auto` stays what it was."""
         if name == "auto" and self.state and self.state.device == device.type:
-            return choose_precision(self.state.precision, device)._replace(reason="as it was when the run was left")  # type: ignore[arg-type]
+            return choose_precision(self.state.precision, device)._replace(reason="as it was when the run was left")
         return choose_precision(name, device)
 
     def compile(self, mode: CompileMode, precision: Precision) -> CompileMode:

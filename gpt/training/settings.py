@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
+from pydantic import Field, NonNegativeFloat, field_validator, model_validator
 
 from gpt.config import Choice, Config, UserError
 from gpt.data.batches import Batches, evaluation_windows
@@ -23,6 +23,9 @@ from gpt.training.parallel import Parallel
 from gpt.training.schedule import ScheduleConfig
 from gpt.training.trainer import Rhythm
 from gpt.training.update import refuse_uneven
+
+Count = Annotated[int, Field(gt=0, lt=1 << 63)]
+"""A number of something, one at least."""
 
 LoggerChoice = Annotated[LoggerConfig, Choice("gpt.training.logger", "logger.*")]
 
@@ -52,13 +55,13 @@ class TrainSettings(Config):
     """What matrix products are computed in: auto, fp32, bf16 or fp16."""
     compile: CompileMode = "auto"
     """off; auto: on cuda, where the run is long; on: or eager with a warning; strict: or the run ends."""
-    steps: PositiveInt = 1400
+    steps: Count = 1400
     """Updates to train for."""
     budget: str | None = None
     """Train for this long instead of `steps`: 90s, 5min, 2h."""
-    batch_size: PositiveInt = 8
+    batch_size: Count = 8
     """Sequences of one update."""
-    accumulate: PositiveInt | Literal["auto"] = 1
+    accumulate: Count | Literal["auto"] = 1
     """Parts of batch_size that are computed one after the other; more of them take less memory; auto: as few as fit."""
     packing: Literal["stream", "documents"] = "stream"
     """stream: tokens see all that stands before them, other documents too; documents: they see only their own, in which
@@ -68,13 +71,13 @@ class TrainSettings(Config):
     one. What the run began with is kept."""
     init: str | None = None
     """Begin with the weights and the tokenizer of the run in this folder, or of the latest."""
-    eval_every: PositiveInt = 350
+    eval_every: Count = 350
     """Updates between two evaluations."""
-    eval_tokens: PositiveInt | None = None
+    eval_tokens: Count | None = None
     """Tokens of the validation split that an evaluation covers, from the first on; null: all of them."""
-    save_every: PositiveInt | str = 350
+    save_every: Count | str = 350
     """Updates between two checkpoints, or the time, as 90s, 5min or 1h; the best one is kept, and the last."""
-    keep: PositiveInt = 1
+    keep: Count = 1
     """How many of the last checkpoints are kept, besides the best."""
     parallel: Parallel = "ddp"
     """With several processes, which torchrun starts: ddp, each has the whole model; fsdp, each has a part of it."""

@@ -11,6 +11,12 @@ def test_sizes_that_do_not_divide_are_refused():
         GPTConfig(d_model=8, n_head=4, n_kv_head=3)
 
 
+def test_heads_that_are_too_wide_together_are_refused():
+    with pytest.raises(UserError, match=r"model\.head_dim: 65536 heads of width 257 are wider than 16,777,216"):
+        GPTConfig(n_head=1 << 16, head_dim=257)
+    assert GPTConfig(n_head=1 << 16, head_dim=256).head_size == 256
+
+
 def test_sizes_that_are_left_open_are_resolved():
     assert GPTConfig(n_head=4, n_kv_head=None, d_model=8).kv_heads == 4
     assert GPTConfig(n_head=4, d_model=8).head_size == 2

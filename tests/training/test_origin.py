@@ -119,6 +119,16 @@ def test_a_tokenizer_that_does_not_fit_is_refused(make_run, root):
         find_origin(settings(init=str(folder)), None)
 
 
+def test_weights_whose_table_is_no_table_are_refused(make_run, root):
+    last = make_run(root / "run").last
+    save_file({"embedding.weight": torch.tensor(1.0)}, last.folder / "model.safetensors")
+    sums = json.loads((last.folder / CHECKSUMS).read_text())
+    sums["model.safetensors"] = hashlib.sha256((last.folder / "model.safetensors").read_bytes()).hexdigest()
+    (last.folder / CHECKSUMS).write_text(json.dumps(sums))
+    with pytest.raises(UserError, match=r"init: .*has 257 tokens, the weights have 0"):
+        find_origin(settings(init=str(root / "run")), None)
+
+
 def test_what_becomes_of_unknown_characters_is_as_it_is_set_now(root, bytes_data, state_of):
     bytes_data.tokenizer = CharConfig().build(lambda _: iter([["ab"]]))
     (root / "run").mkdir(parents=True)
@@ -142,7 +152,8 @@ def test_weights_that_are_not_finite_are_told_with_the_setting_that_they_come_fr
     model = GPT(BYTES)
     model.embedding.weight.data[5, 1] = torch.inf
     save_file(model.state_dict(), last.folder / "model.safetensors")
-    with pytest.raises(UserError, match=f"^{setting}: the weights in .* are not all finite numbers; remove this"):
+    told = f"^{setting}: the weights in .* are not all finite numbers up to 65,504; remove this"
+    with pytest.raises(UserError, match=told):
         Origin(state=last.state if resumed else None, weights=last.folder).load(GPT(BYTES), ALONE)
 
 
