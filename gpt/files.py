@@ -106,7 +106,7 @@ def refuse_unwritable(setting: str, folder: Path) -> None:
     Raises:
         UserError: it is no folder, or cannot be written to or made.
     """
-    there = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
         raise UserError(f"{setting}: {folder}: {there} is no folder that can be written to; name another one")
 

@@ -241,7 +241,7 @@ CASES = {
     "out of range": [
         Case("train model.dropout=1", r"model\.dropout: expected less than 1, got 1"),
         Case("train keep=0", "keep: expected greater than 0, got 0"),
-        Case("train save_every=0", "save_every: expected greater than 0, got 0"),
+        Case("train save_every=0", "save_every: expected greater than 0 or a valid string, got 0"),
         Case("train optimizer.lr=nan", r"optimizer\.lr: expected a finite number, got nan"),
         Case("train model.d_model=1000000 model.n_head=1",
              r"model: weights, .* take [\d,.]+ GB, this cpu has .*; take fewer"),
