@@ -28,7 +28,7 @@ def train(settings: TrainSettings, run_dir: Path | None, processes: Processes) -
     """Assemble the parts of a run, train, and tell what came of it."""
     origin = shared_origin(settings, run_dir, processes)
     precision = origin.precision(settings.precision, processes.device)
-    settings.check_model(precision)
+    settings.check_model(precision, processes.size)
     data = processes.in_turn(lambda: settings.prepare_data(ROOT / "data", origin.tokenizer, origin.check_fingerprint))
     torch.manual_seed(settings.seed)
     model = origin.load(GPT(settings.model.for_vocabulary(data.tokenizer.vocab_size)), processes)

@@ -119,19 +119,20 @@ def prepare_device(device: torch.device) -> None:
     torch.set_flush_denormal(True)
 
 
-def check_memory(model: nn.Module, device: torch.device) -> None:
+def check_memory(model: nn.Module, device: torch.device, parts: int = 1) -> None:
     """Refuse a model whose training cannot fit: 16 bytes a parameter, for weight, gradient and AdamW's two moments.
 
     Args:
         model: may be on meta.
         device: where it shall be trained.
+        parts: devices that it is shared out among; processes on CPUs share one memory.
 
     Raises:
         UserError: that alone is more than the device's memory.
     """
     needed = 16 * sum(parameter.numel() for parameter in model.parameters())
     if device.type == "cuda":
-        memory = torch.cuda.get_device_properties(device).total_memory
+        needed, memory = needed // parts, torch.cuda.get_device_properties(device).total_memory
     else:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
     if needed > memory:

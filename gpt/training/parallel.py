@@ -8,6 +8,7 @@ Either way an update is the one that a single process would make, but for roundi
 again, under the names of a model that was never spread.
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -84,6 +85,8 @@ class Shared(Spread):
 
     def lay(self, model: GPT, processes: Processes) -> GPT:
         """A part of each weight; no more than one block is whole on the device."""
+        # Outputs are views, which nobody changes in place.
+        warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
         for parameter in model.parameters():
             parameter.data = processes.told_tensor(parameter.data)
         mesh = init_device_mesh(processes.device.type, (processes.size,))

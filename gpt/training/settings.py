@@ -138,15 +138,21 @@ class TrainSettings(Config):
         )
         return prepared.capped(self.eval_tokens)
 
-    def check_model(self, precision: Precision) -> None:
-        """Refuse a model that the device could not train; it is laid out without memory.
+    def check_model(self, precision: Precision, processes: int = 1) -> None:
+        """Refuse a model that the devices of so many processes could not train; it is laid out without memory.
 
         Raises:
-            UserError: parts that do not go together, more than the device's memory, or an attention that it lacks.
+            UserError: parts that do not go together, more than a device's memory, or an attention that it lacks.
         """
+        parts = processes if self.parallel == "fsdp" else 1
+        if parts > 1 and precision.name == "fp16":
+            raise UserError(
+                "precision: with parallel=fsdp each process would find the overflows of fp16 in its own part; take "
+                "bf16 or fp32, or parallel=ddp"
+            )
         with torch.device("meta"):
             model = GPT(self.model.for_vocabulary(1))
-        check_memory(model, precision.device)
+        check_memory(model, precision.device, parts)
         for attention in model.attentions:
             attention.describe(precision.device, DTYPES[precision.name], self.packing == "documents")
 

@@ -104,6 +104,9 @@ def test_a_model_that_the_device_cannot_train_is_refused():
         UserError, match=r"^model\.attention\.backend: cudnn cannot attend in float32 on cpu; take auto"
     ):
         settings(model={"attention": {"name": "sdpa", "backend": "cudnn"}}).check_model(fp32)
+    fp16 = Precision("fp16", "as set", torch.device("cpu"))
+    with pytest.raises(UserError, match=r"^precision: with parallel=fsdp .*; take bf16 or fp32, or parallel=ddp"):
+        settings(parallel="fsdp").check_model(fp16, processes=2)
 
 
 @pytest.mark.parametrize(
