@@ -72,6 +72,38 @@ def test_it_is_no_error_that_is_caught_on_the_way():
         catching()
 
 
+def dropped():
+    """What C code does with an exception that comes while it runs."""
+    with suppress(Interrupted):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def stumbling():
+    dropped()
+    raise ValueError("what came of that")
+
+
+@pytest.mark.parametrize("work", [dropped, stumbling])
+def test_a_signal_that_c_code_drops_is_raised_in_the_end(work):
+    with pytest.raises(Interrupted) as told, raised():
+        work()
+    assert told.value.number == signal.SIGTERM
+    with raised():
+        pass  # and is over
+
+
+def test_a_signal_that_c_code_drops_is_pending_from_the_start():
+    def heeding():
+        with raised():
+            dropped()
+            with postponed() as pending:
+                assert pending.number == signal.SIGTERM
+            raise RuntimeError("no room")
+
+    with pytest.raises(RuntimeError, match="no room"):  # the signal has been heeded, and this is another matter
+        heeding()
+
+
 def test_it_comes_whole_out_of_another_process():
     told = pickle.loads(pickle.dumps(Interrupted(15, "saved")))
     assert (told.number, str(told)) == (15, "saved")
