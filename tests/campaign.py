@@ -423,7 +423,8 @@ class Campaign:
                 try:
                     self.strike_process(run, process, self.choose())
                 except Missed:
-                    process.end_well()
+                    if process.wait() != 128 + signal.SIGTERM:  # which was sent before it was to be killed
+                        process.end_well()
         finally:
             if process.done or process.code == 0:
                 self.credit(earlier)
@@ -441,7 +442,7 @@ class Campaign:
         if name == INSIDE:
             self.aim(run, process)
         else:
-            self.let_pass(process, listening=name != KILL)
+            self.let_pass(process, name)
         if name == GRACE:
             there = run.saves()
             process.send(signal.SIGTERM)
@@ -457,10 +458,10 @@ class Campaign:
         """Up to so many seconds."""
         time.sleep(self.random.uniform(0, seconds))
 
-    def let_pass(self, process: Process, listening: bool) -> None:
+    def let_pass(self, process: Process, name: str) -> None:
         """Some time: a fourth of the faults come while the process starts, the others while it trains."""
-        if self.random.random() < 0.25:
-            if listening:
+        if name != GRACE and self.random.random() < 0.25:
+            if name in SIGNALS:
                 process.until(process.is_listening, "handler of signals")
             seconds = self.random.uniform(0, self.startup)
         else:
