@@ -268,7 +268,7 @@ class Run:
         self.check_whole()
         kept, expected = (sorted(p.name for p in (run.folder / "checkpoints").iterdir()) for run in (self, undisturbed))
         # A disk may have been full just when the best one was to be saved.
-        if kept[-1] != expected[-1] or (kept != expected and not set(self.faults) & set(FULL)):
+        if kept[-1:] != expected[-1:] or (kept != expected and not set(self.faults) & set(FULL)):
             raise Lost(f"there are {kept}, not {expected}")
         for name in sorted(set(kept) & set(expected)):
             for file in (checkpoint.WEIGHTS, checkpoint.OPTIMIZER):
@@ -317,6 +317,8 @@ class Campaign:
         self.left = Counter({KILL: kills, **dict.fromkeys((GRACE, *SIGNALS), max(1, kills // 10))})
         """The faults that are to come, without the full disks."""
         self.planned = self.left.total() + disks
+        self.most = 3 * self.planned
+        """Kills after which no more are aimed at saves, however few of them have hit one."""
         self.table: dict[str, Row] = {}
         self.stages: Counter[str] = Counter()
         """Of the kills inside a save, how far that had come."""
@@ -411,9 +413,8 @@ class Campaign:
         """What strikes next; None: all has."""
         name = self.random.choice(list(self.left.elements()) or [None])
         kills, inside = self.killed()
-        if name in (KILL, None) and inside < (kills + (name is not None)) * SHARE:
-            return INSIDE
-        return name
+        wanted = inside < (kills + (name is not None)) * SHARE and kills < self.most
+        return INSIDE if name in (KILL, None) and wanted else name
 
     def strike(self, run: Run) -> None:
         """Have the run go on, and be struck at a random moment."""
@@ -683,7 +684,7 @@ def small_disk(place: Path) -> Iterator[Path]:
 
 
 def main() -> int:
-    """The campaign; 1 where something was lost."""
+    """The campaign; 1 where something was lost, or too few of the kills struck inside a save."""
     given = dict(argument.split("=", 1) for argument in sys.argv[1:] if "=" in argument)
     kills = int(next((argument for argument in sys.argv[1:] if "=" not in argument), "200"))
     disks = int(given.get("disks", kills // 8))
@@ -695,7 +696,8 @@ def main() -> int:
         except NoDisk as error:
             print(f"skipped: no disk to fill, since no tmpfs can be mounted: {str(error).strip()}")
         campaign.show()
-    return 1 if campaign.problems else 0
+    kills, inside = campaign.killed()
+    return int(bool(campaign.problems) or inside < kills * SHARE)
 
 
 if __name__ == "__main__":
