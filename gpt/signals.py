@@ -5,6 +5,7 @@ remembered.
 """
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -57,8 +58,9 @@ _unheard: list[int] = []
 def raised() -> Iterator[None]:
     """Within, a signal raises `Interrupted` at once.
 
-    C code, as that of safetensors, may drop what is raised while it runs. So whatever error comes after a signal
-    becomes that `Interrupted`; where none does, it is remembered by the next `postponed`, or raised in the end.
+    C code, as that of safetensors, may drop what is raised while it runs, and Python does where it is in a finalizer.
+    So whatever error comes after a signal becomes that `Interrupted`; where none does, it is remembered by the next
+    `postponed`, or raised in the end.
     """
 
     def interrupt(number: int, _: FrameType | None) -> None:
@@ -66,7 +68,7 @@ def raised() -> Iterator[None]:
         raise Interrupted(number)
 
     _unheard.clear()
-    with _handled(interrupt):
+    with _handled(interrupt), _undropped():
         try:
             yield
         except Exception as error:
@@ -95,6 +97,22 @@ def postponed() -> Iterator[Pending]:
 
     with _handled(remember):
         yield pending
+
+
+@contextmanager
+def _undropped() -> Iterator[None]:
+    """Within, nothing is printed of an `Interrupted` that Python drops: it is raised later."""
+    before = sys.unraisablehook
+
+    def tell(dropped: Any) -> None:
+        if not isinstance(dropped.exc_value, Interrupted):
+            before(dropped)
+
+    sys.unraisablehook = tell
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextmanager

@@ -78,21 +78,45 @@ def dropped():
         signal.raise_signal(signal.SIGTERM)
 
 
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def finalizing():
+    """Python tells on stderr of what a finalizer raises, and goes on."""
+    Finalized()
+
+
 def stumbling():
     dropped()
     raise ValueError("what came of that")
 
 
-@pytest.mark.parametrize("work", [dropped, stumbling])
-def test_a_signal_that_c_code_drops_is_raised_in_the_end(work):
+@pytest.mark.parametrize("work", [dropped, stumbling, finalizing])
+def test_a_signal_that_is_dropped_on_the_way_is_raised_in_the_end(work, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     with pytest.raises(Interrupted) as told, raised():
         work()
     assert told.value.number == signal.SIGTERM
+    assert capsys.readouterr().err == ""
+    assert sys.unraisablehook is sys.__unraisablehook__
     with raised():
         pass  # and is over
 
 
-def test_a_signal_that_c_code_drops_is_pending_from_the_start():
+def test_another_error_of_a_finalizer_is_told(capsys, monkeypatch):
+    class Failing:
+        def __del__(self):
+            raise ValueError("not ours")
+
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    with raised():
+        Failing()
+    assert "ValueError: not ours" in capsys.readouterr().err
+
+
+def test_a_signal_that_is_dropped_on_the_way_is_pending_from_the_start():
     def heeding():
         with raised():
             dropped()
