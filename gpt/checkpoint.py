@@ -83,7 +83,9 @@ def write(
 ) -> Checkpoint:
     """Write `parent/step_N`, N being the state's step, whole or not at all."""
     folder = parent / f"step_{state.step:08d}"
-    parent.mkdir(exist_ok=True)
+    if not parent.exists():
+        parent.mkdir()
+        sync(parent.parent)
     with workshop(parent, SAVING) as place:
         aside = place / folder.name
         aside.mkdir()

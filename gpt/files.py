@@ -141,6 +141,7 @@ def write_whole(path: Path, text: str) -> None:
         aside.write_text(text, encoding="utf-8", newline="")
         sync(aside)
         aside.replace(path)
+        sync(path.parent)
     finally:
         aside.unlink(missing_ok=True)
 
