@@ -216,6 +216,8 @@ class Run:
     """The updates that a signal has made it save after, so that metrics.csv has a row of each."""
     perhaps: set[int] = field(default_factory=set)
     """Those that it may have such a row of."""
+    cut: bool = False
+    """Whether it was killed with its last checkpoint made, so that no process comes that tidies up."""
 
     def __str__(self) -> str:
         return f"{self.place.name}, {self.optimizer}, save_every={self.save_every}"
@@ -267,8 +269,11 @@ class Run:
         """
         self.check_whole()
         kept, expected = (sorted(p.name for p in (run.folder / "checkpoints").iterdir()) for run in (self, undisturbed))
-        # A disk may have been full just when the best one was to be saved.
-        if kept[-1:] != expected[-1:] or (kept != expected and not set(self.faults) & set(FULL)):
+        if set(self.faults) & set(FULL):  # it may have been full just when the best one was to be saved
+            alike = kept[-1:] == expected[-1:]
+        else:
+            alike = set(kept) >= set(expected) if self.cut else kept == expected
+        if not alike:
             raise Lost(f"there are {kept}, not {expected}")
         for name in sorted(set(kept) & set(expected)):
             for file in (checkpoint.WEIGHTS, checkpoint.OPTIMIZER):
@@ -499,6 +504,7 @@ class Campaign:
             row.inside += 1
             self.stages[stage(run.folder / "checkpoints" / workshop, run.saved() == process.done)] += 1
         run.check_whole()
+        run.cut = run.is_finished()
         last = run.last()
         lost = process.done - run.saved() if process.done else 0
         if run.save_every == IN_TIME:

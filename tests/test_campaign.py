@@ -140,6 +140,16 @@ def test_a_row_of_a_signal_must_be_there_and_one_of_a_killed_one_may(campaign, r
         struck.check_same(undisturbed)
 
 
+def test_only_a_run_killed_after_its_last_save_may_be_untidy(campaign, runs):
+    undisturbed, struck = runs
+    something_left(struck, None)
+    struck.cut = True
+    struck.check_same(undisturbed)
+    nothing_of_the_last(struck, None)
+    with pytest.raises(campaign.Lost, match=r"there are \['.saving-x'"):
+        struck.check_same(undisturbed)
+
+
 @pytest.mark.parametrize(
     "files, saved, stage",
     [
