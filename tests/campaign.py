@@ -51,8 +51,8 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
 FULL_SOON, FULL_LAST = "disk full for a while", "disk full at the end"
 FULL_TRY, FULL_KILL = "disk full during one try", "disk full, then kill -9"
 FULL = (FULL_SOON, FULL_LAST, FULL_TRY, FULL_KILL)
-SHARE = 1 / 3
-"""Of the kills that strike inside a save, at least."""
+SHARE, AIM = 1 / 3, 0.4
+"""Of the kills that strike inside a save: at least, and so many wanted, since those on full disks seldom do."""
 DISK, PAGE = 1 << 20, 1 << 12
 """Bytes of the file system that fills up, and of what it gives out at once."""
 PATIENCE = 180
@@ -418,7 +418,7 @@ class Campaign:
         """What strikes next; None: all has."""
         name = self.random.choice(list(self.left.elements()) or [None])
         kills, inside = self.killed()
-        wanted = inside < (kills + (name is not None)) * SHARE and kills < self.most
+        wanted = inside < (kills + (name is not None)) * AIM and kills < self.most
         return INSIDE if name in (KILL, None) and wanted else name
 
     def strike(self, run: Run) -> None:
