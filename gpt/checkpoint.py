@@ -96,7 +96,9 @@ def write(
 ) -> Checkpoint:
     """Write `parent/step_N`, N being the state's step, whole or not at all."""
     folder = parent / folder_name(state.step)
-    parent.mkdir(exist_ok=True)
+    if not parent.exists():
+        parent.mkdir()
+        sync(parent.parent)
     with workshop(parent, SAVING) as place:
         aside = place / folder.name
         aside.mkdir()

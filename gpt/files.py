@@ -178,15 +178,21 @@ def is_held(folder: Path) -> bool:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file of text, or put it in the place of one: it is the old or the new one at any moment."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside = path.with_name(f".{path.name}.{os.getpid()}")  # as `asides` finds it
     try:
         aside.unlink(missing_ok=True)  # a link of that name would be written through
         with aside.open("x", encoding="utf-8", newline="") as file:
             file.write(text)
         sync(aside)
         aside.replace(path)
+        sync(path.parent)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def asides(path: Path) -> list[Path]:
+    """What processes that were killed in `write_whole` have left, or others are about to write, of a file."""
+    return [aside for aside in path.parent.glob(f".{path.name}.*") if aside.suffix[1:].isdecimal()]
 
 
 def _abandoned(folder: Path) -> bool:

@@ -31,6 +31,7 @@ from gpt.config import ROOT, RunError, UserError, shown
 from gpt.data.tokens import Prepared
 from gpt.files import (
     LARGEST_SETTINGS,
+    asides,
     hold,
     is_deep,
     is_full,
@@ -41,7 +42,7 @@ from gpt.files import (
 )
 
 RUNS = ROOT / "runs"
-CONFIG = "config.yaml"
+CONFIG, TABLE = "config.yaml", "metrics.csv"
 LONGEST_ROW = 1 << 16
 """Characters of a line of metrics.csv; a run's have about 2^7."""
 NAME_BYTES = 200
@@ -102,12 +103,15 @@ class RunFolder:
         for aside in (self.folder / "checkpoints").glob(".*-*"):
             if aside.name.startswith((SAVING, REMOVING)):
                 shutil.rmtree(aside, ignore_errors=True)
+        for name in (CONFIG, TABLE):
+            for aside in asides(self.folder / name):
+                aside.unlink(missing_ok=True)
         write_whole(self.folder / CONFIG, yaml.safe_dump(self.settings, sort_keys=False, allow_unicode=True))
         table = io.StringIO()
         writer = csv.DictWriter(table, METRICS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(read_metrics(self.folder, until=self.last.state.step if self.last else 0))
-        write_whole(self.folder / "metrics.csv", table.getvalue())
+        write_whole(self.folder / TABLE, table.getvalue())
 
     def log(self, metrics: Mapping[str, float]) -> None:
         """Append a row to metrics.csv; metrics that are not there stay empty.
@@ -115,14 +119,18 @@ class RunFolder:
         Rows that cannot be written now are written with later ones.
         """
         self._rows.append(metrics)
-        path = self.folder / "metrics.csv"
+        self._write_rows(first=len(self._rows) == 1)
+
+    def _write_rows(self, first: bool = False) -> None:
+        """Append the rows that are not yet written; that it cannot be done is told of the first."""
+        path = self.folder / TABLE
         try:
             whole = path.stat().st_size
             with _undone(path, whole), path.open("a", encoding="utf-8", newline="") as file:
                 csv.DictWriter(file, METRICS, lineterminator="\n").writerows(self._rows)
             self._rows.clear()
         except OSError as error:
-            if len(self._rows) == 1:
+            if first:
                 warnings.warn(f"{path} cannot be written ({error.strerror}); what it lacks follows later", stacklevel=2)
 
     def save(
@@ -144,6 +152,8 @@ class RunFolder:
         parent, whole = self.folder / "checkpoints", State(**state, data=self._data.fingerprint)
         pauses = iter(PAUSES)
         while True:
+            if self._rows:
+                self._write_rows()  # before the checkpoint, since who goes on from there writes only later ones
             try:
                 with self._told():
                     written = checkpoint.write(parent, weights, optimizer, self.settings, self._data.tokenizer, whole)
@@ -153,8 +163,10 @@ class RunFolder:
                     raise
                 time.sleep(pause)
         self._checkpoints.append(written)
-        with self._told():
+        try:
             self._checkpoints = checkpoint.prune(self._checkpoints, self._keep)
+        except OSError as error:  # a full disk may have no room to move them aside
+            warnings.warn(f"{parent}: older checkpoints stay for now: {error.strerror}", stacklevel=2)
         return written
 
     @contextmanager
@@ -240,7 +252,7 @@ def read_metrics(folder: Path, until: int) -> list[dict[str, str]]:
     Raises:
         UserError: the file holds something else, which shall not be lost.
     """
-    path = folder / "metrics.csv"
+    path = folder / TABLE
     try:
         if not os.path.lexists(path):
             return []
@@ -275,12 +287,12 @@ def run_folders() -> list[Path]:
 
 
 def refuse_taken(folder: Path) -> None:
-    """A run never overwrites another.
+    """A run never overwrites another; one that was killed before it had a configuration is none.
 
     Raises:
         UserError: `folder` is there and holds something.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or {*folder.iterdir()} - {*asides(folder / CONFIG)}):
         raise UserError(
             f"{folder} is there already, and a run never overwrites another: name a new one (hydra.run.dir, of a sweep "
             f"hydra.sweep.dir), or go on with resume={nearby(folder)}"

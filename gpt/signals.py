@@ -5,6 +5,7 @@ remembered.
 """
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -49,15 +50,33 @@ class Pending:
     """When it came."""
 
 
+_unheard: list[int] = []
+"""The signals that were raised, and may have ended nothing."""
+
+
 @contextmanager
 def raised() -> Iterator[None]:
-    """Within, a signal raises `Interrupted` at once."""
+    """Within, a signal raises `Interrupted` at once.
+
+    C code, as that of safetensors, may drop what is raised while it runs, and Python does where it is in a finalizer.
+    So whatever error comes after a signal becomes that `Interrupted`; where none does, it is remembered by the next
+    `postponed`, or raised in the end.
+    """
 
     def interrupt(number: int, _: FrameType | None) -> None:
+        _unheard.append(number)
         raise Interrupted(number)
 
-    with _handled(interrupt):
-        yield
+    _unheard.clear()
+    with _handled(interrupt), _undropped():
+        try:
+            yield
+        except Exception as error:
+            if _unheard:
+                raise Interrupted(_unheard[0]) from error
+            raise
+        if _unheard:
+            raise Interrupted(_unheard[0])
 
 
 @contextmanager
@@ -67,7 +86,8 @@ def postponed() -> Iterator[Pending]:
     Not one that follows within `TOGETHER`, unless it is Ctrl-C again: systemd ends a session by two. And torchrun hands
     on the Ctrl-C that its processes had from the terminal already.
     """
-    pending = Pending()
+    pending = Pending(_unheard[0], time.monotonic()) if _unheard else Pending()
+    _unheard.clear()
 
     def remember(number: int, _: FrameType | None) -> None:
         if pending.number is None:
@@ -77,6 +97,22 @@ def postponed() -> Iterator[Pending]:
 
     with _handled(remember):
         yield pending
+
+
+@contextmanager
+def _undropped() -> Iterator[None]:
+    """Within, nothing is printed of an `Interrupted` that Python drops: it is raised later."""
+    before = sys.unraisablehook
+
+    def tell(dropped: Any) -> None:
+        if not isinstance(dropped.exc_value, Interrupted):
+            before(dropped)
+
+    sys.unraisablehook = tell
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextmanager

@@ -297,6 +297,16 @@ def test_all_is_synced_before_it_has_its_name_and_the_name_after(tmp_path, write
     assert (last, named) == (tmp_path.name, True)
 
 
+def test_the_folder_of_the_first_checkpoint_is_synced_too(tmp_path, model, state, monkeypatch):
+    synced = []
+    monkeypatch.setattr(checkpoint, "sync", synced.append)
+    tokenizer = ByteConfig().build(lambda: iter(()))
+    for step in (1, 2):
+        checkpoint.write(tmp_path / "checkpoints", model.state_dict(), {}, {}, tokenizer, state(step))
+    assert synced[0] == tmp_path, "which has it by name"
+    assert synced.count(tmp_path) == 1
+
+
 def test_a_write_that_fails_leaves_no_checkpoint(tmp_path, write, state):
     class Broken:
         def save(self, folder):

@@ -109,10 +109,12 @@ def test_a_file_is_the_old_one_or_the_new_one_whole(tmp_path, monkeypatch):
     path, other_name = tmp_path / "a.csv", tmp_path / "other"
     write_whole(path, "old")
     other_name.hardlink_to(path)
-    synced = []
-    monkeypatch.setattr(files, "sync", lambda aside: synced.append((aside.read_bytes(), path.read_bytes())))
+    synced, new = [], "私\r\n".encode()
+    monkeypatch.setattr(
+        files, "sync", lambda it: synced.append((it if it.is_dir() else it.read_bytes(), path.read_bytes()))
+    )
     write_whole(path, "私\r\n")
-    assert synced == [("私\r\n".encode(), b"old")], "the new one is on disk before it has the name"
+    assert synced == [(new, b"old"), (tmp_path, new)], "the new one is on disk before it has the name, which follows"
     assert path.read_bytes() == "私\r\n".encode()
     assert other_name.read_bytes() == b"old", "another file took its place"
     with pytest.raises(UnicodeEncodeError):

@@ -43,6 +43,19 @@ def test_a_run_never_overwrites_another(tmp_path):
         claim_folder(wanted / "notes.txt" / "inside", "x")
 
 
+def test_what_a_process_left_that_was_killed_before_it_had_a_configuration_is_no_run(tmp_path, bytes_data):
+    wanted = tmp_path / "mine"
+    wanted.mkdir()
+    (wanted / ".config.yaml.4711").write_text("name: ha")
+    assert claim_folder(wanted, "x") == wanted
+    (wanted / ".metrics.csv.4711").touch()
+    (wanted / ".config.yaml.old").touch()  # a name that is not ours
+    with pytest.raises(UserError, match="is there already"):
+        claim_folder(wanted, "x")
+    RunFolder(wanted).start({}, bytes_data, keep=1)
+    assert {path.name for path in wanted.iterdir()} == {"config.yaml", "metrics.csv", ".config.yaml.old"}
+
+
 def test_metrics_have_one_row_each_and_fixed_columns(tmp_path, make_run):
     run = make_run(tmp_path / "run")
     run.log({"step": 1, "loss": 2.5})
@@ -262,6 +275,35 @@ def test_metrics_that_cannot_be_written_follow_later(make_run, tmp_path, recwarn
     opened.log({"step": 5, "loss": 0.125})
     with path.open(newline="") as file:
         assert [(r["step"], r["loss"]) for r in csv.DictReader(file)] == [("3", "0.5"), ("4", "0.25"), ("5", "0.125")]
+
+
+def test_metrics_that_wait_are_written_before_a_checkpoint_that_covers_them(make_run, state_of, tmp_path, recwarn):
+    opened = make_run(tmp_path / "run", steps=[(2, 1.0)])
+    path = tmp_path / "run" / "metrics.csv"
+    path.rename(tmp_path / "away")
+    opened.log({"step": 3, "loss": 0.5})
+    (tmp_path / "away").rename(path)
+    opened.save(
+        GPT(GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)).state_dict(), {}, state_of(3)
+    )
+    assert [(r["step"], r["loss"]) for r in run_folder.read_metrics(tmp_path / "run", until=9)] == [("3", "0.5")]
+    assert len(recwarn) == 1
+
+
+def test_that_older_checkpoints_cannot_be_removed_is_no_failure(make_run, state_of, tmp_path, monkeypatch):
+    opened = make_run(tmp_path / "run", steps=[(1, None)])
+    weights = GPT(GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)).state_dict()
+    prune = checkpoint.prune
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "prune", fail)
+    with pytest.warns(UserWarning, match="older checkpoints stay for now: No space left on device"):
+        assert opened.save(weights, {}, state_of(2)).state.step == 2
+    monkeypatch.setattr(checkpoint, "prune", prune)
+    opened.save(weights, {}, state_of(3))
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step_00000003"]
 
 
 def test_a_checkpoint_that_was_removed_by_hand_is_no_matter(make_run, state_of, tmp_path):

@@ -72,6 +72,62 @@ def test_it_is_no_error_that_is_caught_on_the_way():
         catching()
 
 
+def dropped():
+    """What C code does with an exception that comes while it runs."""
+    with suppress(Interrupted):
+        signal.raise_signal(signal.SIGTERM)
+
+
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def finalizing():
+    """Python tells on stderr of what a finalizer raises, and goes on."""
+    Finalized()
+
+
+def stumbling():
+    dropped()
+    raise ValueError("what came of that")
+
+
+@pytest.mark.parametrize("work", [dropped, stumbling, finalizing])
+def test_a_signal_that_is_dropped_on_the_way_is_raised_in_the_end(work, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    with pytest.raises(Interrupted) as told, raised():
+        work()
+    assert told.value.number == signal.SIGTERM
+    assert capsys.readouterr().err == ""
+    assert sys.unraisablehook is sys.__unraisablehook__
+    with raised():
+        pass  # and is over
+
+
+def test_another_error_of_a_finalizer_is_told(capsys, monkeypatch):
+    class Failing:
+        def __del__(self):
+            raise ValueError("not ours")
+
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    with raised():
+        Failing()
+    assert "ValueError: not ours" in capsys.readouterr().err
+
+
+def test_a_signal_that_is_dropped_on_the_way_is_pending_from_the_start():
+    def heeding():
+        with raised():
+            dropped()
+            with postponed() as pending:
+                assert pending.number == signal.SIGTERM
+            raise RuntimeError("no room")
+
+    with pytest.raises(RuntimeError, match="no room"):  # the signal has been heeded, and this is another matter
+        heeding()
+
+
 def test_it_comes_whole_out_of_another_process():
     told = pickle.loads(pickle.dumps(Interrupted(15, "saved")))
     assert (told.number, str(told)) == (15, "saved")

@@ -82,7 +82,8 @@ def _run(script: Script[S], argv: Sequence[str]) -> int:
         print(as_yaml(chosen), end="")
         return 0
     try:
-        script.task(chosen, run_dir)
+        with signals.raised():
+            script.task(chosen, run_dir)
     except Exception as error:
         return tell(error, script.debug(chosen)).code
     return 0

@@ -89,7 +89,8 @@ class Settings(Config):
 
 
 TASKS = """
-import os, sys, time, warnings
+import os, signal, sys, time, warnings
+from contextlib import suppress
 from pathlib import Path
 sys.path[:0] = [{here!r}, {tests!r}]
 from conftest import Settings
@@ -100,6 +101,9 @@ def task(settings, run_dir):
         (run_dir / "made").write_text(settings.prompt)
     match settings.budget:
         case "sleep": print("asleep", flush=True); time.sleep(60)
+        case "drop":  # as C code does with what is raised while it runs
+            with suppress(BaseException): signal.raise_signal(signal.SIGTERM)
+            raise ValueError("what came of that")
         case "warn": warnings.warn("mind this")
         case "pipe": raise BrokenPipeError("a worker is gone")
         case "endless":

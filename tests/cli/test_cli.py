@@ -72,6 +72,11 @@ def test_a_signal_ends_with_its_code_and_a_word(script, name: str, code: int):
     assert process.returncode == code
 
 
+def test_a_signal_that_c_code_drops_is_what_ends_it_all_the_same(script):
+    done = script("budget=drop")
+    assert (done.returncode, done.stderr) == (143, "interrupted\n")
+
+
 @pytest.mark.parametrize("argv", [[], ["debug=true"]])
 def test_what_an_interrupted_task_says_is_told_and_no_traceback(end, argv: list[str]):
     code, _, err = end(*argv, error=Interrupted(signal.SIGTERM, "saved step 7; go on with resume=runs/x"))
