@@ -96,8 +96,6 @@ class Trainer:
     write: Callable[[GPT], str]
     """Writes a sample, with each evaluation, where a logger wants it."""
     meter: Meter = field(default_factory=Meter)
-    spikes: int = 0
-    """Losses far above those before that were told of."""
 
     def fit(self) -> Evaluation | None:
         """Train; the evaluation of the last weights, None without a validation split.
@@ -109,6 +107,7 @@ class Trainer:
         evaluation = None
         self.want_samples = self.processes.told(self.loggers.want_samples)
         self.saved_at = time.perf_counter()
+        self.spikes = self.update.guard.check().spikes  # of a resumed run they were told of
         self.meter.restart()
         with postponed() as signals:
             for step in self.horizon:

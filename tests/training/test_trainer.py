@@ -380,6 +380,11 @@ def test_a_spike_is_told_with_its_step(build_trainer, recwarn):
     trainer.fit()
     assert [str(w.message) for w in recwarn] == ["step 50: a loss lay far above the last ones, 1 so far"]
     assert [metrics["spikes"] for metrics, _ in recorder.seen] == [0, 0, 0, 0, 1, 1]
+    del trainer
+    resumed, recorder = build_trainer(steps=70, lr=1e-5, evaluate=False)
+    resumed.fit()
+    assert [metrics["spikes"] for metrics, _ in recorder.seen] == [1]
+    assert len(recwarn) == 1, "it was told of"
 
 
 def test_a_device_that_is_full_in_the_middle_is_told_with_the_way_on(build_trainer):
