@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gpt.config import UserError
+from gpt.config import RunError, UserError
 
 try:
     import fcntl
@@ -109,6 +109,29 @@ def refuse_unwritable(setting: str, folder: Path) -> None:
     there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
         raise UserError(f"{setting}: {folder}: {there} is no folder that can be written to; name another one")
+
+
+@contextmanager
+def writing(setting: str, folder: Path) -> Iterator[None]:
+    """Have it told in one line that what shall be written into a folder cannot be.
+
+    Args:
+        setting: that names the folder.
+        folder: made where it is not there.
+
+    Raises:
+        UserError: it cannot be written to.
+        RunError: the disk is full.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        if is_full(error):
+            raise RunError(
+                f"{setting}: {folder}: no room is left on the disk; make some, or name a folder on another"
+            ) from None
+        raise UserError(f"{setting}: {folder}: cannot be written: {error.strerror}; name another folder") from None
 
 
 @contextmanager

@@ -241,7 +241,7 @@ CASES = {
     "out of range": [
         Case("train model.dropout=1", r"model\.dropout: expected less than 1, got 1"),
         Case("train keep=0", "keep: expected greater than 0, got 0"),
-        Case("train save_every=0", "save_every: expected greater than 0 or a valid string, got 0"),
+        Case("train save_every=0", "save_every: expected a number of updates, as 100, or a time, as 10min; got 0"),
         Case("train optimizer.lr=nan", r"optimizer\.lr: expected a finite number, got nan"),
         Case("train model.d_model=1000000 model.n_head=1",
              r"model: weights, .* take [\d,.]+ GB, this cpu has .*; take fewer"),
@@ -384,9 +384,9 @@ CASES = {
     ],
     "prompt longer than the context": [
         Case(f"sample run=run prompt={'to' * 9} overflow=error",
-             "overflow=error: a prompt of 18 tokens and .* context of 16; shorten"),
+             "overflow=error: prompt 1 of 1, of 18 tokens, and .* context of 16; shorten"),
         Case("sample run=run prompt=to max_new_tokens=15 overflow=error",
-             "overflow=error: a prompt of 2 .*=15 exceed .*; shorten"),
+             "overflow=error: prompt 1 of 1, of 2 .*=15 exceed .*; shorten"),
     ],
     "generation of nothing": [
         Case("sample run=run max_new_tokens=0", "max_new_tokens: expected greater than or equal to 1, got 0"),
@@ -411,9 +411,9 @@ CASES = {
         Case("train -m seed=1,2 hydra.sweep.dir=text.txt", "text.txt is there already, .*: name a new one"),
     ],
     "budget without a unit": [
-        Case("train budget=5", "budget: '5' is no duration; write it like 90s, 5min or 1.5h"),
-        Case("train budget=5m", "budget: '5m' is no duration; write it like 90s"),
-        Case("train budget=0s", "budget: '0s' is no duration; write it like 90s"),
+        Case("train budget=5", "budget: '5' is no time above 0; write it like 90s, 5min or 1.5h"),
+        Case("train budget=5m", "budget: '5m' is no time above 0; write it like 90s"),
+        Case("train budget=0s", "budget: '0s' is no time above 0; write it like 90s"),
     ],
     "place that cannot be written": [
         Case(f"train {TINY} hydra.run.dir=text.txt/new",

@@ -321,3 +321,21 @@ def test_what_was_being_saved_or_removed_by_a_killed_process_goes(make_run, byte
         (folder / "checkpoints" / name / "step_00000007").mkdir(parents=True)
     RunFolder(folder).start({}, bytes_data, keep=1)
     assert {p.name for p in (folder / "checkpoints").iterdir()} == {"step_00000001", ".mine"}
+
+
+def test_a_folder_that_is_removed_while_it_is_trained_in_is_made_anew(make_run, state_of, tmp_path, recwarn):
+    opened = make_run(tmp_path / "run", steps=[(2, 1.0)])
+    shutil.rmtree(tmp_path / "run")
+    model = GPT(GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8))
+    opened.save(model.state_dict(), {}, state_of(3))
+    assert [str(w.message) for w in recwarn] == [
+        f"{tmp_path / 'run'} was removed, with all that it held; it is made anew"
+    ]
+    assert opened.best is None, "what was removed is no checkpoint"
+    opened.log({"step": 4, "loss": 0.5})
+    with pytest.raises(UserError, match="another process trains in it"):
+        RunFolder(tmp_path / "run")
+    del opened
+    again = RunFolder(tmp_path / "run")
+    assert [p.name for p in (tmp_path / "run" / "checkpoints").iterdir()] == ["step_00000003"]
+    assert again.last.state.step == 3

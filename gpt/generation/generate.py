@@ -59,12 +59,13 @@ def prompt_limit(model: GPT, overflow: Overflow) -> int | None:
 
 def refuse_overflow(prompts: Sequence[Sequence[int]], max_new_tokens: int, context: int) -> None:
     """Raise UserError where a prompt and `max_new_tokens` do not fit into the context together."""
-    longest = max(map(len, prompts), default=0)
-    if longest + max_new_tokens > context:
-        raise UserError(
-            f"overflow=error: a prompt of {longest} tokens and max_new_tokens={max_new_tokens} exceed the "
-            f"model's context of {context}; shorten one of them, or take overflow=slide or overflow=stop"
-        )
+    for number, prompt in enumerate(prompts, 1):
+        if len(prompt) + max_new_tokens > context:
+            raise UserError(
+                f"overflow=error: prompt {number} of {len(prompts)}, of {len(prompt)} tokens, and "
+                f"max_new_tokens={max_new_tokens} exceed the model's context of {context}; shorten one of them, or "
+                "take overflow=slide or overflow=stop"
+            )
 
 
 def check(prompts: Sequence[Sequence[int]], limit: int | None, vocab_size: int) -> None:
@@ -81,13 +82,14 @@ def check(prompts: Sequence[Sequence[int]], limit: int | None, vocab_size: int) 
             raise ValueError(f"prompt {index} has the token id {wrong}, not below the vocabulary {vocab_size}")
 
 
-def crop(prompts: Sequence[Sequence[int]], limit: int | None) -> tuple[list[list[int]], list[str]]:
+def crop(prompts: Sequence[Sequence[int]], limit: int | None, overflow: Overflow) -> tuple[list[list[int]], list[str]]:
     """The last `limit` tokens of each prompt, None: all; and a sentence about each prompt that lost some."""
+    what = "nothing is written after it; overflow=slide goes on" if overflow == "stop" else "its first {} are left out"
     if limit is None:
         return [list(prompt) for prompt in prompts], []
     notices = [
         f"prompt {number} of {len(prompts)} has {len(prompt)} tokens, the model's context is {limit}: "
-        f"its first {len(prompt) - limit} are left out"
+        + what.format(len(prompt) - limit)
         for number, prompt in enumerate(prompts, 1)
         if len(prompt) > limit
     ]

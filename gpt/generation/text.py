@@ -57,7 +57,7 @@ class TextGeneration:
         """Sentences to show the user: prompts that had to be cropped."""
         ids = [encode_prompt(tokenizer, prompt, settings.unknown) for prompt in prompts]
         if settings.overflow != "error":
-            ids, self.notices = crop(ids, prompt_limit(model, settings.overflow))
+            ids, self.notices = crop(ids, prompt_limit(model, settings.overflow), settings.overflow)
         self._steps = generate(model, ids, settings, tokenizer.vocab_size)
 
     def __iter__(self) -> Iterator[list[str]]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from gpt.config import Choice, Config, UserError
 from gpt.device import choose_device, prepare_device
-from gpt.files import nearby, refuse_unwritable, write_whole
+from gpt.files import nearby, refuse_unwritable, write_whole, writing
 from gpt.insight import plot, terminal
 from gpt.insight.study import Cell, Context, Findings, StudyConfig, Table
 from gpt.run_folder import RUNS
@@ -70,16 +70,14 @@ def write(findings: Findings, folder: Path) -> list[Path]:
 
     Raises:
         UserError: a file cannot be written.
+        RunError: the disk is full.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with writing("to", folder):
         for name, table in findings.tables.items():
             write_whole(folder / f"{name}.csv", as_csv(table))
         pictures = {folder / f"{name}.png": figure for name, figure in findings.figures.items()}
         for path, figure in pictures.items():
             plot.save(figure, path)
-    except OSError as error:
-        raise UserError(f"to: {folder}: cannot be written: {error.strerror}; name another folder") from None
     return list(pictures)
 
 

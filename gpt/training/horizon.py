@@ -91,5 +91,5 @@ def parse_duration(text: str, setting: str = "budget") -> float:
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h)", text)
     if not match or not 0 < float(match[1]) * UNITS[match[2]] < math.inf:
-        raise UserError(f"{setting}: {text!r} is no duration; write it like 90s, 5min or 1.5h")
+        raise UserError(f"{setting}: {text!r} is no time above 0; write it like 90s, 5min or 1.5h")
     return float(match[1]) * UNITS[match[2]]

@@ -59,8 +59,10 @@ def choices(update: Update, batches: Batches) -> list[int]:
     """
     processes = update.spread.processes.size
     if batches.batch_size % processes:
+        divisors = ", ".join(str(n) for n in range(1, batches.batch_size + 1) if batches.batch_size % n == 0)
         raise UserError(
-            f"batch_size: {batches.batch_size} cannot be shared out evenly over {processes} processes; take a multiple"
+            f"batch_size: {batches.batch_size} sequences cannot be shared out evenly over {processes} processes; start "
+            f"{divisors}, or take a multiple of {processes}"
         )
     sequences = batches.batch_size // processes
     return [number for number in range(1, sequences + 1) if sequences % number == 0]

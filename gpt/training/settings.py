@@ -110,6 +110,13 @@ class TrainSettings(Config):
     def _has_a_unit(cls, value: Any) -> Any:
         return str(value) if isinstance(value, int | float) else value  # to be told of units, not of types
 
+    @field_validator("save_every", mode="before")
+    @classmethod
+    def _is_a_number_or_a_time(cls, value: Any) -> Any:
+        if isinstance(value, str) or (isinstance(value, int) and value > 0 and value is not True):
+            return value
+        raise ValueError(f"expected a number of updates, as 100, or a time, as 10min; got {value!r}")
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_uneven(self.batch_size, 1 if self.accumulate == "auto" else self.accumulate)

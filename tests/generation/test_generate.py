@@ -170,18 +170,21 @@ def test_stop_with_no_room_at_all_ends_before_the_first_step(build_model):
 
 def test_error_refuses_before_the_first_step(build_model):
     model = build_model()
-    with pytest.raises(UserError, match=r"9 tokens and max_new_tokens=8 exceed the model's context of 16"):
+    with pytest.raises(UserError, match=r"9 tokens, and max_new_tokens=8 exceed the model's context of 16"):
         generate(model, PROMPTS[:1], greedy(overflow="error", max_new_tokens=8), 29)
     assert len(run(model, PROMPTS[:1], greedy(overflow="error", max_new_tokens=7))[0]) == 7
-    with pytest.raises(UserError, match="a prompt of 17 tokens"):
+    with pytest.raises(UserError, match="overflow=error: prompt 1 of 1, of 17 tokens,"):
         generate(model, [[1] * 17], greedy(overflow="error", max_new_tokens=1), 29)
 
 
 def test_crop_keeps_the_end_and_says_so():
-    prompts, notices = crop([[1, 2, 3], [1, 2, 3, 4, 5]], limit=3)
+    prompts, notices = crop([[1, 2, 3], [1, 2, 3, 4, 5]], 3, "slide")
     assert prompts == [[1, 2, 3], [3, 4, 5]]
     assert notices == ["prompt 2 of 2 has 5 tokens, the model's context is 3: its first 2 are left out"]
-    assert crop([[1, 2, 3], (1, 2, 3, 4, 5)], limit=None) == ([[1, 2, 3], [1, 2, 3, 4, 5]], [])
+    _, notices = crop([[1, 2, 3], [1, 2, 3, 4, 5]], 3, "stop")
+    told = "nothing is written after it; overflow=slide goes on"
+    assert notices == [f"prompt 2 of 2 has 5 tokens, the model's context is 3: {told}"]
+    assert crop([[1, 2, 3], (1, 2, 3, 4, 5)], None, "slide") == ([[1, 2, 3], [1, 2, 3, 4, 5]], [])
 
 
 @pytest.mark.parametrize("attention, position", [("sliding_window", "rope"), ("sliding_window", "none")])
@@ -200,7 +203,7 @@ def test_an_endless_model_ends_at_its_context_where_that_is_asked_for(build_mode
     model = build_model(("sliding_window", "rope"))
     rows = run(model, PROMPTS, greedy(overflow="stop"))
     assert [sum(token != NOTHING for token in row) for row in rows] == [7, 15, 0]  # prompts of 9, 1 and 16
-    with pytest.raises(UserError, match="9 tokens and max_new_tokens=8 exceed the model's context of 16"):
+    with pytest.raises(UserError, match="9 tokens, and max_new_tokens=8 exceed the model's context of 16"):
         run(model, PROMPTS[:1], greedy(overflow="error", max_new_tokens=8))
     with pytest.raises(ValueError, match="prompt 0 has 17 tokens"):
         run(model, [[1] * 17], greedy(overflow="stop"))

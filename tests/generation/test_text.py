@@ -155,7 +155,7 @@ def test_a_long_prompt_is_cropped_with_a_notice_or_refused(model):
     texts = write(model, [long, "TH"], max_new_tokens=3)
     assert texts.notices == ["prompt 1 of 2 has 42 tokens, the model's context is 32: its first 10 are left out"]
     assert texts.run()[0].prompt == long
-    with pytest.raises(UserError, match="42 tokens and max_new_tokens=3 exceed"):
+    with pytest.raises(UserError, match="42 tokens, and max_new_tokens=3 exceed"):
         write(model, [long, "TH"], overflow="error", max_new_tokens=3)
     assert write(model, ["TH"], overflow="error", max_new_tokens=3).notices == []
 
@@ -167,8 +167,10 @@ def test_a_long_prompt_is_whole_for_a_model_that_reads_on_beyond_its_context():
     texts = write(model, [long, "TH"], max_new_tokens=3)
     assert texts.notices == []
     assert [sample.tokens for sample in texts.run()] == [3, 3]
-    assert "its first 10 are left out" in write(model, [long], overflow="stop").notices[0]
-    with pytest.raises(UserError, match="42 tokens and max_new_tokens=3 exceed"):
+    assert (
+        "42 tokens, the model's context is 32: nothing is written" in write(model, [long], overflow="stop").notices[0]
+    )
+    with pytest.raises(UserError, match="42 tokens, and max_new_tokens=3 exceed"):
         write(model, [long], overflow="error", max_new_tokens=3)
 
 

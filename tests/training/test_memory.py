@@ -69,7 +69,10 @@ def test_other_errors_are_no_lack_of_memory(build_update, batches):
 def test_sequences_that_cannot_be_shared_out_are_refused(build_update, batches):
     update = build_update()
     update.spread.processes.size = 5
-    with pytest.raises(UserError, match="batch_size: 12 cannot be shared out evenly over 5 processes"):
+    with pytest.raises(
+        UserError,
+        match="batch_size: 12 sequences cannot be shared out evenly over 5 processes; start 1, 2, 3, 4, 6, 12, or",
+    ):
         choices(update, batches)
     update.spread.processes.size = 3
     assert choices(update, batches) == [1, 2, 4]

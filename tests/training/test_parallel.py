@@ -180,7 +180,8 @@ def wait_for_steps(folder, number, process):
 def test_a_mistake_is_told_once(tmp_path):
     _, error = new(2, tmp_path / "run", "batch_size=7", code=1)
     lines = [line for line in error.splitlines() if line.startswith("error: ")]
-    assert lines == ["error: batch_size: 7 cannot be shared out evenly over 2 processes; take a multiple"]
+    told = "batch_size: 7 sequences cannot be shared out evenly over 2 processes; start 1, 7, or take a multiple of 2"
+    assert lines == [f"error: {told}"]
     assert not (tmp_path / "run").exists()
 
 

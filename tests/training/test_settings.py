@@ -28,7 +28,7 @@ def test_a_batch_that_does_not_divide_is_refused(accumulate):
 
 
 def test_a_budget_is_checked_at_once_and_told_in_seconds():
-    with pytest.raises(UserError, match="budget: 'soon' is no duration"):
+    with pytest.raises(UserError, match="budget: 'soon' is no time above 0"):
         settings(budget="soon")
     assert settings(budget="2min").horizon().budget == 120
     assert settings(steps=7).horizon().budget is None

@@ -7,6 +7,7 @@ first     w_i1                       the share on the first token, a sink where 
 back      sum_j w_ij (i - j)         tokens looked back; 0: on itself
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -42,7 +43,8 @@ def measure(weights: Sequence[Tensor]) -> Heads:
 
 def entropy(weights: Tensor) -> Tensor:
     """Bits, mean over queries: (n_head, length, length) -> (n_head,); 0 log 0 is 0."""
-    return -(torch.special.xlogy(weights, weights) / torch.log(torch.tensor(2.0))).sum(-1).mean(-1)
+    nats = -torch.special.xlogy(weights, weights).sum(-1).mean(-1)
+    return nats / math.log(2) + 0.0  # which makes 0 of -0
 
 
 def distance(weights: Tensor) -> Tensor:
@@ -70,5 +72,6 @@ KINDS: Mapping[str, Callable[[Head], float]] = {
 def remarkable(heads: Sequence[Head], count: int) -> dict[Head, str]:
     """The first `count` heads of each kind, in the order of `heads`, and what they are, in words."""
     kinds = {kind: sorted(heads, key=least)[:count] for kind, least in KINDS.items()}
-    words = {head: ", ".join(kind for kind, best in kinds.items() if head in best) for head in heads}
-    return {head: said for head, said in words.items() if said}
+    telling = [kind for kind, least in KINDS.items() if len({least(head) for head in heads}) > 1]  # else all are it
+    first = {head for best in kinds.values() for head in best}
+    return {head: ", ".join(kind for kind in telling if head in kinds[kind]) for head in heads if head in first}

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from gpt.config import UserError
-from gpt.files import nearby, refuse_unwritable
+from gpt.files import nearby, refuse_unwritable, writing
 from gpt.insight.inspect import pictures, text, web
 from gpt.insight.inspect.reading import read
 from gpt.insight.inspect.settings import InspectSettings
@@ -20,10 +20,11 @@ def inspect(settings: InspectSettings, _: Path | None) -> None:
     folder = Path(settings.to) if settings.to is not None else beside_checkpoints(run)
     refuse_unwritable("to", folder)
     reading = read(run, settings)
-    folder.mkdir(parents=True, exist_ok=True)
-    page = web.write(reading, folder)  # first: it is there even where what reads the output ends early, as `| head`
+    with writing("to", folder):
+        page = web.write(reading, folder)  # first: it is there even where what reads the output ends early, as `| head`
     text.show(reading)
-    pictures.draw(reading, folder)
+    with writing("to", folder):
+        pictures.draw(reading, folder)
     print(f"\nopen {shlex.quote(nearby(page))}")
 
 

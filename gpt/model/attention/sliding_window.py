@@ -7,7 +7,7 @@ reached from n_layer · (window - 1) tokens before.
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from gpt.model.attention import Attention, AttentionConfig
 from gpt.model.attention._pattern import PatternAttention
@@ -24,8 +24,15 @@ class SlidingWindowConfig(AttentionConfig):
     """Tokens that are seen, the query's own among them; null: a quarter of the context."""
     sinks: int = Field(default=4, ge=0, le=1 << 20)
     """First tokens of a document that all of it sees."""
-    layers: str = Field(default="S", pattern="^[SL]+$")
+    layers: str = "S"
     """S a window, L all tokens; tiled over the layers, as SSSL. Where there is an L, the last layer is one."""
+
+    @field_validator("layers")
+    @classmethod
+    def _are_letters(cls, layers: str) -> str:
+        if not layers or set(layers) - {"S", "L"}:
+            raise ValueError(f"expected the letters S, a window, and L, all tokens, as SSSL; got {layers!r}")
+        return layers
 
     def build(self, model: GPTConfig, layer: int) -> Attention:
         """A window, or for an L plain attention."""

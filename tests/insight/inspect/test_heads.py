@@ -56,3 +56,10 @@ def test_entropy_is_between_0_and_log2_n(n, seed):
 def test_the_remarkable_ones():
     a, b, c = Head(1, 1, 0.1, 0.9, 2.0), Head(1, 2, 2.0, 0.1, 0.5), Head(2, 1, 1.0, 0.5, 1.0)
     assert remarkable([a, b, c], 1) == {a: "sharpest, most on the first token, farthest back", b: "broadest, nearest"}
+
+
+def test_where_all_heads_are_alike_none_is_the_most_of_anything():
+    """As over a prompt of one token, whose weights are all 1."""
+    heads = each(measure([torch.ones(3, 1, 1), torch.ones(3, 1, 1)]))
+    assert {f"{head.entropy:.2f}" for head in heads} == {"0.00"}
+    assert set(remarkable(heads, 1).values()) == {""}
