@@ -152,10 +152,19 @@ class Process:
 
     def is_listening(self) -> bool:
         """Whether it handles signals by now."""
+        caught = self._status("SigCgt")
+        return bool(caught) and bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
+    def is_stopped(self) -> bool:
+        """Whether SIGSTOP has stopped it."""
+        return self._status("State") == "T"
+
+    def _status(self, name: str) -> str:
+        """The first word that the system has under that name; none of a process that is gone."""
         with suppress(OSError):
-            caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{self._id}/status").read_text(), re.M)
-            return bool(caught and int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
-        return False
+            found = re.search(rf"^{name}:\s*(\w+)", Path(f"/proc/{self._id}/status").read_text(), re.M)
+            return found[1] if found else ""
+        return ""
 
     def send(self, number: int) -> None:
         """A signal to its group."""
@@ -565,15 +574,13 @@ class Campaign:
         """
         last_but_one = STEPS - SAVE_EVERY
         soon = self.random.randint(SAVE_EVERY, STEPS // 2)
-        at = soon if name in (FULL_SOON, FULL_KILL) else last_but_one
+        at = soon if name in (FULL_SOON, FULL_KILL) else last_but_one + 1
         with run.start() as process:
-            process.until(lambda: run.saved() and process.done >= at <= run.saved() + SAVE_EVERY, f"update {at}")
-            process.send(signal.SIGSTOP)
+            if not process.until(lambda: stopped_between_saves(run, process, at), f"update {at}"):
+                raise Missed
             disk.fill(taken_by(run.last()))
             found, saved, done = run.saves(), run.saved(), process.done
             process.send(signal.SIGCONT)
-            if done == STEPS:
-                raise Missed
             if name == FULL_LAST:
                 self.end_without_room(process, saved)
                 self.note(run, name)
@@ -643,6 +650,22 @@ def stage(workshop: Path, saved: bool) -> str:
     if not made:
         return "renamed" if saved else "just begun"
     return "written, not renamed" if (made[0] / checkpoint.CHECKSUMS).exists() else "half written"
+
+
+def stopped_between_saves(run: Run, process: Process, at: int) -> bool:
+    """Stop a process if it has made the update `at`, and is so far from saves that none uses or frees any room."""
+
+    def is_between() -> bool:
+        return process.done > run.saved() > 0 and not run.saves()
+
+    if process.done < at or not is_between():
+        return False
+    process.send(signal.SIGSTOP)
+    process.until(process.is_stopped, "stop")
+    if is_between():
+        return True
+    process.send(signal.SIGCONT)
+    return False
 
 
 class Disk:
