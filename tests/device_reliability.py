@@ -8,13 +8,13 @@ CPU bit for bit). Where memory is short, an update that does not fit is refused 
 import csv
 import importlib.util
 import re
-import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -22,12 +22,16 @@ from gpt.cli.composition import compose
 from gpt.config import ROOT, RunError
 from gpt.device import choose_device, prepare_device
 from gpt.training.settings import TrainSettings
+from gpt.training.update import MicroBatch, Update
 
 TOLERANCE = {"cpu": 0.0, "cuda": 0.02}
 """Of a loss after resuming, relatively."""
 
-ROOM = {"cpu": 400 << 20, "cuda": 1 << 30}
-"""Bytes that a training may take, beside what the process has already."""
+ROOM = 1 << 30
+"""Bytes of a GPU that a training may take, beside what the process has already."""
+
+ROWS_ON_HOST = 16
+"""Sequences at once that a CPU, whose memory has no such limit, plays to have room for."""
 
 MODEL = [
     "tokenizer=byte",
@@ -97,29 +101,30 @@ def short_of_memory(place: Path, device: torch.device) -> str:
     assert int(found[-1]["tokens"]) == 3 * rows * 256, "the batch is what it was"
     state = next((run / "checkpoints").glob("step_*/state.json")).read_text()
     assert f'"accumulate": {fits[1]}' in state, state
-    return f"{device} with {ROOM[device.type] >> 20:,} MiB: {told}; accumulate=auto took {fits[1]} for the same batch"
+    return f"{device}, short of memory: {told}; accumulate=auto took {fits[1]} for the same batch"
 
 
 @contextmanager
 def limited(device: torch.device) -> Iterator[None]:
-    """Within, the process gets no more than `ROOM` of memory beside what it has."""
-    room = ROOM[device.type]
+    """Within, the device has little room."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
         total = torch.cuda.get_device_properties(device).total_memory
-        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved(device) + room) / total, device)
+        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved(device) + ROOM) / total, device)
         try:
             yield
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0, device)
         return
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + room, before[1]))
-    try:
+    try_memory = Update.try_memory
+
+    def full(update: Update, micro_batch: MicroBatch) -> None:
+        if len(micro_batch[0]) > ROWS_ON_HOST:
+            raise torch.OutOfMemoryError
+        try_memory(update, micro_batch)
+
+    with patch.object(Update, "try_memory", full):
         yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ Accumulate = int | Literal["auto"]
 MOMENTS = 2
 """Tensors that an optimizer keeps for each parameter: AdamW two, Muon of matrices one."""
 
-CPU_IS_FULL = ("DefaultCPUAllocator", "could not create a memory")
-"""PyTorch has no error of its own for a CPU; its message names the allocator, or it is oneDNN's."""
+CPU_IS_FULL = ("DefaultCPUAllocator", "could not create a ")
+"""PyTorch has no error of its own for a CPU: these are its allocator's words, and oneDNN's."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
