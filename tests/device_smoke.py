@@ -62,7 +62,9 @@ def cases(device: torch.device) -> list[tuple[Precision, str, str, int | None]]:
             precisions.append(choose_precision(name, device))
     modes = ["off", "strict"] if device.type == "cuda" else ["off"]
     attentions = variant_names("gpt.model.attention")
-    return list(product(precisions, attentions, modes, (None, SPACE)))
+    every = list(product(precisions, attentions, modes, (None, SPACE)))
+    # a CPU's kernels for documents are the same in each precision, and CI has little time
+    return [case for case in every if device.type == "cuda" or case[0].name == "fp32" or case[3] is None]
 
 
 def smoke(folder: Path, precision: Precision, attention: str, compile_mode: str, separator: int | None) -> str:

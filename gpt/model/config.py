@@ -38,7 +38,7 @@ class GPTConfig(Config):
     """Width of one head; null is d_model / n_head."""
     norm: Literal["rmsnorm", "layernorm"] = "rmsnorm"
     """Normalisation before each branch and before the head."""
-    norm_eps: float = Field(default=1e-6, ge=1e-12, le=1)
+    norm_eps: float = Field(default=1e-6, ge=1e-12, le=1000)
     """Added to the variance before the square root."""
     qk_norm: bool = True
     """Normalise queries and keys over the head's width, with gains, before they are rotated."""

@@ -149,7 +149,7 @@ def test_a_path_is_required():
         ("pipe", "dataset.path: HERE/pipe is a device, a pipe or a socket; name"),
         ("socket", "dataset.path: HERE/socket is a device, a pipe or a socket; name"),
         ("x" * 300, "dataset.path: HERE/" + "x" * 300 + " cannot be read: File name too long; mend that"),
-        ("a\0b", "dataset.path: there is no HERE/a\0b; name"),
+        ("a\0b", r"dataset.path: there is no HERE/a\x00b; name"),
     ],
 )
 def test_what_is_not_there_is_one_line(here, path, message):
