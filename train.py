@@ -36,7 +36,7 @@ def train(settings: TrainSettings, run_dir: Path | None, processes: Processes) -
     batches = Batches(data.train, model.config.context, settings.batch_size, settings.seed)
     guard = Guard(settings.optimizer.build(model), settings.clip, precision.scaler(), settings.skip_spikes)
     update = Update(parts, guard, precision, settings.separator(data.tokenizer))
-    accumulate = fitting(update, batches, origin.accumulate(settings.accumulate, precision))
+    accumulate = fitting(update, batches, settings.accumulate, origin.accumulate(precision))
     evaluate = build_evaluator(update, data, settings.batch_size // accumulate)
     horizon = origin.start(settings.horizon(), processes)
     mode, first = origin.compile(settings.compile, precision), parts.micro_batches(batches, 0, accumulate)

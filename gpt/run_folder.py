@@ -99,13 +99,15 @@ class RunFolder:
         with self._told():
             self._begin()
 
-    def _begin_anew(self) -> None:
-        """Make the folder once more, which somebody removed: what is trained here is not lost with it."""
-        warnings.warn(f"{self.folder} was removed, with all that it held; it is made anew", stacklevel=2)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._checkpoints = [c for c in self._checkpoints if c.folder.exists()]
-        self._hold()
-        self._begin()
+    def _begin_where_removed(self) -> None:
+        """Make anew what somebody removed: what is trained here is not lost with it."""
+        self._checkpoints = [point for point in self._checkpoints if point.folder.exists()]
+        if not self.folder.is_dir():
+            warnings.warn(f"{self.folder} was removed, with all that it held; it is made anew", stacklevel=2)
+            self.folder.mkdir(parents=True)
+            self._hold()
+        if not (self.folder / CONFIG).exists():
+            self._begin()
 
     def _begin(self) -> None:
         for aside in (self.folder / "checkpoints").glob(".*-*"):
@@ -164,8 +166,7 @@ class RunFolder:
                 self._write_rows()  # before the checkpoint, since who goes on from there writes only later ones
             try:
                 with self._told():
-                    if not (self.folder / CONFIG).exists():
-                        self._begin_anew()
+                    self._begin_where_removed()
                     written = checkpoint.write(parent, weights, optimizer, self.settings, self._data.tokenizer, whole)
                 break
             except RunError:

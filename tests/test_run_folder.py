@@ -339,3 +339,14 @@ def test_a_folder_that_is_removed_while_it_is_trained_in_is_made_anew(make_run, 
     again = RunFolder(tmp_path / "run")
     assert [p.name for p in (tmp_path / "run" / "checkpoints").iterdir()] == ["step_00000003"]
     assert again.last.state.step == 3
+
+
+def test_a_configuration_that_is_removed_while_it_is_trained_is_written_anew(make_run, state_of, tmp_path, recwarn):
+    """The folder is still held, and its checkpoints are there."""
+    opened = make_run(tmp_path / "run", steps=[(2, 1.0)])
+    (tmp_path / "run" / "config.yaml").unlink()
+    model = GPT(GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8))
+    opened.save(model.state_dict(), {}, state_of(3))
+    assert (tmp_path / "run" / "config.yaml").is_file()
+    assert opened.best.state.step == 2
+    assert not recwarn

@@ -28,7 +28,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return on_host or isinstance(error, torch.OutOfMemoryError | MemoryError)
 
 
-def fitting(update: Update, batches: Batches, wanted: Accumulate) -> int:
+def fitting(update: Update, batches: Batches, wanted: Accumulate, found: int | None = None) -> int:
     """In how many micro-steps an update is computed: as many as are wanted, or of those that fit the fewest.
 
     Forward and backward of a micro-batch are tried on the device, beside gradients and the room that the optimizer will
@@ -38,12 +38,21 @@ def fitting(update: Update, batches: Batches, wanted: Accumulate) -> int:
         update: before its first.
         batches: the training data.
         wanted: `auto`, or a number, which has to fit.
+        found: what `auto` found before, where a run goes on.
 
     Raises:
+        UserError: a process's sequences cannot be cut into so many parts.
         RunError: it does not fit; with the number that does.
     """
-    least = 1 if wanted == "auto" else wanted
-    for number in (n for n in choices(update, batches) if n >= least):
+    possible = choices(update, batches)
+    if wanted != "auto" and wanted not in possible:
+        share = batches.batch_size // update.spread.processes.size
+        raise UserError(
+            f"accumulate: {share} sequences of a process cannot be cut into {wanted} parts; take "
+            f"{', '.join(map(str, possible))}, or auto"
+        )
+    least = wanted if wanted != "auto" else found if found in possible else 1
+    for number in (n for n in possible if n >= least):
         if fits(update, batches, number):
             if wanted in ("auto", number):
                 return number
@@ -72,8 +81,7 @@ def fits(update: Update, batches: Batches, accumulate: int) -> bool:
     """Whether a micro-step of an update in so many has room; in all processes, if there are several."""
     processes, failed = update.spread.processes, False
     try:
-        moments = 0 if update.guard.optimizer.state else MOMENTS  # of a resumed run they are there
-        reserved = [torch.empty_like(p) for p in update.model.parameters() for _ in range(moments)]
+        reserved = [torch.empty_like(p) for p in update.model.parameters() for _ in range(MOMENTS)]
         update.try_memory(update.spread.micro_batches(batches, 0, accumulate)[0])
         del reserved
     except Exception as error:

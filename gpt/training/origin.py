@@ -22,7 +22,6 @@ from gpt.run import choose_checkpoint
 from gpt.run_folder import Elsewhere, RunFolder, claim_folder, refuse_unusable
 from gpt.training.continuation import told_as
 from gpt.training.horizon import Horizon
-from gpt.training.memory import Accumulate
 from gpt.training.optimizer import load_optimizer_state
 from gpt.training.settings import TrainSettings
 from gpt.training.update import Update
@@ -54,11 +53,9 @@ class Origin:
             return mode
         return "on" if self.state.compiled else "off"
 
-    def accumulate(self, wanted: Accumulate, precision: Precision) -> Accumulate:
-        """`wanted`; what `auto` found on such a device stays."""
-        if wanted == "auto" and self.state and self.state.device == precision.device.type:
-            return self.state.accumulate
-        return wanted
+    def accumulate(self, precision: Precision) -> int | None:
+        """The micro-steps that an update had on such a device; None: this is not known."""
+        return self.state.accumulate if self.state and self.state.device == precision.device.type else None
 
     def check_fingerprint(self, fingerprint: str) -> None:
         """Refuse data that the training was not left with, by what it is found by.

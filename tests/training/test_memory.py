@@ -102,3 +102,17 @@ def test_pytorchs_words_for_a_full_host_are_known():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("True"), done.stdout + done.stderr
+
+
+def test_parts_that_the_sequences_of_a_process_do_not_make_are_refused(build_update, batches):
+    update = build_update()
+    update.spread.processes.size = 3  # 4 sequences each
+    with pytest.raises(
+        UserError, match="^accumulate: 4 sequences of a process cannot be cut into 6 parts; take 1, 2, 4, or"
+    ):
+        fitting(update, batches, 6)
+
+
+@pytest.mark.parametrize("found, accumulate", [(4, 4), (2, 3), (5, 3), (None, 3)])
+def test_what_auto_found_before_stays_where_it_fits(small_device, batches, found, accumulate):
+    assert fitting(small_device(5), batches, "auto", found) == accumulate  # 5 of 12 sequences fit

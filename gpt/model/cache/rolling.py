@@ -133,9 +133,8 @@ class RollingMemory(KeyValueMemory):
         if first == last:
             return
         positions = self.kept[first:last]
-        if positions[-1] - positions[0] < len(
-            positions
-        ):  # one token, or sinks: a slice, since a GPU waits for an index
+        # One token, or sinks: a slice, since a GPU waits for an index.
+        if positions[-1] - positions[0] < len(positions):
             sources: slice | Tensor = slice(positions[0] - start, positions[-1] - start + 1)
         else:
             sources = torch.tensor(positions, device=new[0].device) - start

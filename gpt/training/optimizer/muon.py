@@ -149,10 +149,9 @@ def orthogonalize_shared(matrices: Tensor, like: Tensor) -> Tensor:
     """
     if not isinstance(like, DTensor):
         return orthogonalize(matrices)
-    shape = torch.Size((len(matrices), *like.shape))
-    parts = DTensor.from_local(
-        matrices, like.device_mesh, [Shard(1)], shape=shape, stride=torch.empty(shape, device="meta").stride()
-    )
+    rows, columns = like.shape
+    shape, stride = torch.Size((len(matrices), rows, columns)), (rows * columns, columns, 1)
+    parts = DTensor.from_local(matrices, like.device_mesh, [Shard(1)], shape=shape, stride=stride)
     return local(as_shared(orthogonalize(parts.full_tensor()), parts))
 
 
