@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from gpt.config import RunError, UserError, variant_class, variant_names
 from gpt.data.batches import Batches
-from gpt.device import REPAYS_AFTER, Precision, choose_device, choose_precision, compile_forward, prepare_device
+from gpt.device import Precision, choose_device, choose_precision, compile_forward, prepare_device
 from gpt.generation.reader import decode, prefill
 from gpt.generation.sampler import SamplerSettings, next_token
 from gpt.model.config import GPTConfig
@@ -241,27 +241,32 @@ def test_compile_off_gives_the_model_itself():
     assert compile_forward(model, "off", 1e9, lambda forward: 0.0, random=False) == (model, "off")
 
 
-class OnCuda(torch.nn.Linear):
-    """Says that its weights are on cuda, and computes nothing."""
+class On(torch.nn.Linear):
+    """Says that its weights are on a device, and computes nothing."""
+
+    def __init__(self, device):
+        super().__init__(1, 1)
+        self.device = torch.device(device)
 
     def parameters(self, recurse=True):
-        return iter([SimpleNamespace(device=torch.device("cuda"))])
+        return iter([SimpleNamespace(device=self.device)])
 
 
 @pytest.mark.parametrize(
-    "model, seconds, compiled",
+    "device, seconds, says",
     [
-        (OnCuda(1, 1), REPAYS_AFTER, True),
-        (OnCuda(1, 1), REPAYS_AFTER - 1, False),
-        (torch.nn.Linear(1, 1), 1e9, False),
+        ("cuda", 120, "on"),
+        ("cuda", 119, "off (auto: only from 120 s on)"),
+        ("cpu", 150, "on"),
+        ("cpu", 149, "off (auto: only from 150 s on)"),
+        ("mps", 1e9, "off (auto: not on mps)"),
     ],
 )
-def test_auto_compiles_on_cuda_where_it_repays_itself(monkeypatch, model, seconds, compiled):
-    forward = object()
+def test_auto_compiles_where_it_repays_itself(monkeypatch, device, seconds, says):
+    model, forward = On(device), object()
     monkeypatch.setattr(torch, "compile", lambda model: forward)
-    chosen, says = compile_forward(model, "auto", seconds, lambda forward: 1.0, random=False)
-    assert chosen is (forward if compiled else model)
-    assert says.startswith("on" if compiled else "off (auto")
+    chosen = compile_forward(model, "auto", seconds, lambda forward: 1.0, random=False)
+    assert chosen == (forward if says == "on" else model, says)
 
 
 @pytest.mark.parametrize(

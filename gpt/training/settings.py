@@ -54,7 +54,7 @@ class TrainSettings(Config):
     precision: PrecisionName = "auto"
     """What matrix products are computed in: auto, fp32, bf16 or fp16."""
     compile: CompileMode = "auto"
-    """off; auto: on cuda, where the run is long; on: or eager with a warning; strict: or the run ends."""
+    """off; auto: where the run is long enough to repay it; on: or eager with a warning; strict: or the run ends."""
     steps: Count = 1400
     """Updates to train for."""
     budget: str | None = None
