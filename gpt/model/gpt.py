@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from gpt.model.attention import Attention, Place
 from gpt.model.block import Block
@@ -15,6 +16,9 @@ from gpt.model.config import GPTConfig
 from gpt.model.mask import Where
 from gpt.model.norm import build_norm
 from gpt.model.position import Position
+
+LOGITS = 1 << 30
+"""Logits that a training computes at once; with their gradients, in fp32 they take 8 GiB."""
 
 
 def scaled(config: GPTConfig) -> float:
@@ -84,8 +88,8 @@ class GPT(nn.Module):
             ValueError: more tokens, with those in the cache, than the position variant has places for, or `where` given
                 in some calls with a cache and not in others.
         """
-        logits = self.logits(self.hidden(tokens, where, cache))
-        return logits if targets is None else token_losses(logits, targets)
+        hidden = self.hidden(tokens, where, cache)
+        return self.logits(hidden) if targets is None else self.losses(hidden, targets)
 
     def hidden(self, tokens: Tensor, where: Where | None = None, cache: Cache | None = None) -> Tensor:
         """The residual stream after the last norm: (batch, length) -> (batch, length, d_model)."""
@@ -104,6 +108,21 @@ class GPT(nn.Module):
         logits = F.linear(hidden, self.embedding.weight if self.head is None else self.head.weight)
         cap = self.config.logit_softcap
         return logits if cap is None else cap * (logits.float() / cap).tanh()
+
+    def losses(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Of each target: (batch, length, d_model), (batch, length) -> (batch, length) in nats.
+
+        Where there are more than `LOGITS` logits, a part of them is in memory at a time, and is computed again in the
+        backward.
+        """
+        rows = max(1, LOGITS // self.embedding.num_embeddings)
+        if targets.numel() <= rows:
+            return token_losses(self.logits(hidden), targets)
+        parts = zip(hidden.flatten(0, 1).split(rows), targets.flatten().split(rows), strict=True)
+        losses = [
+            checkpoint(lambda x, y: token_losses(self.logits(x), y), *part, use_reentrant=False) for part in parts
+        ]
+        return torch.cat(losses).unflatten(0, targets.shape)
 
     def build_cache(self, capacity: int) -> Cache:
         """An empty cache for `capacity` tokens a row, prompt and new ones together."""
@@ -157,7 +176,7 @@ class GPT(nn.Module):
 def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
     """The cross-entropy of each target in nats, fp32, 0 where it is -100, PyTorch's `ignore_index`.
 
-    Shapes: (batch, length, vocab_size), (batch, length) -> (batch, length).
+    Shapes: (..., vocab_size), (...) -> (...).
     """
-    losses = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none")
-    return losses.unflatten(0, targets.shape)
+    losses = F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), reduction="none")
+    return losses.view_as(targets)

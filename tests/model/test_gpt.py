@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from gpt.model import gpt
 from gpt.model.gpt import GPT, token_losses
 from gpt.model.mask import Where
 
@@ -26,6 +27,23 @@ def test_losses_of_bf16_logits_are_in_fp32():
     losses = token_losses(torch.tensor([[[0.0, 6.0]]], dtype=torch.bfloat16), torch.tensor([[1]]))
     assert losses.dtype == torch.float32
     assert losses.item() == pytest.approx(math.log1p(math.exp(-6)), rel=1e-4)
+
+
+def test_losses_and_gradients_are_the_same_in_parts(build, monkeypatch):
+    model, tokens = build(), torch.randint(50, (2, 8))
+    targets = tokens.roll(-1, 1)
+    targets[0, 3] = -100
+    whole = model(tokens, targets)
+    wanted = torch.autograd.grad(whole.sum(), list(model.parameters()))
+    monkeypatch.setattr(gpt, "LOGITS", 3 * 50)
+    sizes, head = [], model.logits
+    monkeypatch.setattr(model, "logits", lambda hidden: sizes.append(hidden.size(0)) or head(hidden))
+    losses = model(tokens, targets)
+    assert sizes == [3, 3, 3, 3, 3, 1]  # of 16 tokens
+    assert torch.allclose(losses, whole, atol=1e-6)
+    for gradient, true in zip(torch.autograd.grad(losses.sum(), list(model.parameters())), wanted, strict=True):
+        assert torch.allclose(gradient, true, atol=1e-5)
+    assert len(sizes) == 12, "computed again in the backward"
 
 
 def test_the_head_reads_normed_features(build):
