@@ -4,7 +4,8 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
@@ -143,6 +144,18 @@ def check_memory(model: nn.Module, device: torch.device, parts: int = 1) -> None
         )
 
 
+def keep_compiled() -> None:
+    """Have PyTorch keep compiled code in the user's cache folder, unless one is named.
+
+    Its own default is a temporary folder, which many systems empty when they start.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tiny-gpt" / "compiled"
+    with suppress(OSError, RuntimeError):  # no home, or none to write to: the temporary folder will do
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder))
+
+
 Forward = Callable[..., Tensor]
 """A model's forward: the model itself, or what compiling made of it."""
 
@@ -167,6 +180,7 @@ def compile_forward(
     device = next(model.parameters()).device.type
     if mode == "auto" and eager_seconds < (least := REPAYS_AFTER.get(device, math.inf)):
         return model, f"off (auto: {f'only from {least:.0f} s on' if least < math.inf else f'not on {device}'})"
+    keep_compiled()
     torch.compiler.reset()  # a sweep's earlier jobs count against PyTorch's limit of recompilations
     forward = torch.compile(model)
     problem = _problem(model, forward, probe, math.inf if random else TOLERANCE)

@@ -1,6 +1,7 @@
 """Devices and precisions, and what a GPU would trip over, found without one."""
 
 import math
+import os
 import re
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from gpt.config import RunError, UserError, variant_class, variant_names
 from gpt.data.batches import Batches
-from gpt.device import Precision, choose_device, choose_precision, compile_forward, prepare_device
+from gpt.device import Precision, choose_device, choose_precision, compile_forward, keep_compiled, prepare_device
 from gpt.generation.reader import decode, prefill
 from gpt.generation.sampler import SamplerSettings, next_token
 from gpt.model.config import GPTConfig
@@ -234,6 +235,24 @@ def test_what_was_compiled_before_does_not_count(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda model: done.append("compile") or model)
     compile_forward(torch.nn.Linear(1, 1), "on", 0.0, lambda forward: 1.0, random=False)
     assert done == ["reset", "compile"]
+
+
+@pytest.mark.parametrize("named", [None, "elsewhere"])
+def test_compiled_code_is_kept_where_the_user_keeps_such_things(monkeypatch, tmp_path, named):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", named or "")
+    if not named:
+        monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    keep_compiled()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == (named or str(tmp_path / "tiny-gpt" / "compiled"))
+
+
+def test_without_a_place_to_keep_it_compiled_code_is_temporary(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    keep_compiled()
+    assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
 
 
 def test_compile_off_gives_the_model_itself():
