@@ -109,7 +109,7 @@ def training_ceiling(model: GPT, limits: Limits) -> dict[str, float]:
 def decoding_ceiling(model: GPT, rows: int, prompt: int, new: int, limits: Limits) -> dict[str, float]:
     """Tokens/s that the bandwidth allows in decoding `rows` texts of `new` tokens after `prompt`, by precision."""
     numbers = numbers_read(model, rows, prompt, new)
-    return {p: rows * limits.bandwidth / (numbers * DTYPES[p].itemsize) for p in limits.flops}
+    return {p: rows * limits.bandwidth / (numbers * DTYPES[p].itemsize) for p in DTYPES}
 
 
 def numbers_read(model: GPT, rows: int, prompt: int, new: int) -> float:

@@ -15,6 +15,9 @@ from gpt.insight.bench.load import Reading, foreign_share, read
 DISTURBED = 0.03
 """Share of the processor that others may use during a measurement; /proc/stat's ticks alone make it up to 0.01."""
 
+OURS = "ours"
+"""The name of ours among the contenders; all others are peers."""
+
 T = TypeVar("T")
 
 

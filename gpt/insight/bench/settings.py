@@ -13,6 +13,9 @@ from gpt.training.update import refuse_uneven
 VOCABULARY = 2048
 """Rows of the embedding table where model.vocab_size is null: what train.py's default tokenizer learns."""
 
+PeerName = Literal["transformers", "litgpt", "llama_cpp"]
+"""A library that is measured beside ours: the name of its file."""
+
 PROMPT_TOKENS = 8
 """Length of the prompt that is decoded from, at most half of the context."""
 
@@ -21,7 +24,7 @@ NEW_TOKENS = 128
 
 
 class BenchSettings(Config):
-    """Measure training and cached decoding in tokens per second, side by side with transformers on the same shape.
+    """Measure training and cached decoding in tokens per second, side by side with other libraries on the same shape.
 
     Takes what train.py takes of a model and its updates. Tokens are random, below model.vocab_size (null: 2048). All
     contenders are measured in turn, in one run; while other programs use the processor, a measurement is repeated.
@@ -29,8 +32,9 @@ class BenchSettings(Config):
     Examples:
         python -m gpt bench
         python -m gpt bench model=baby model.vocab_size=65 batch_size=8
+        python -m gpt bench peers=[transformers,litgpt,llama_cpp] repeats=3
         python -m gpt bench model=gpt2 model.vocab_size=50257 model.context=256 batch_size=2
-        python -m gpt bench peer=null compile=on decode_batch=[1,16] repeats=3
+        python -m gpt bench peers=[] compile=on decode_batch=[1,16] repeats=3
     """
 
     seed: int = Field(default=1337, ge=0, lt=1 << 63)
@@ -51,8 +55,8 @@ class BenchSettings(Config):
     """How many texts are decoded side by side; each number is a race of its own."""
     max_new_tokens: PositiveInt | None = None
     """Tokens to decode after the prompt; null: 128, or as many as the context takes."""
-    peer: Literal["transformers"] | None = "transformers"
-    """What is measured beside; null: nothing."""
+    peers: list[PeerName] = Field(default=["transformers"])
+    """What is measured beside: transformers, litgpt, llama_cpp; [] measures ours alone."""
     repeats: PositiveInt = 5
     """Measurements of each contender, after one that does not count."""
     seconds: PositiveFloat = 3.0
@@ -64,7 +68,7 @@ class BenchSettings(Config):
     model: GPTConfig = Field(default_factory=GPTConfig)
     """Sizes and parts of the model."""
     optimizer: Annotated[OptimizerConfig, Choice("gpt.training.optimizer", "optimizer")]
-    """How gradients become updates; the peer always has AdamW."""
+    """How gradients become updates; peers always have AdamW."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

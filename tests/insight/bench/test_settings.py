@@ -40,7 +40,7 @@ def test_the_default_vocabulary_is_that_of_the_default_tokenizer():
         (["batch_size=8", "accumulate=3"], "accumulate: batch_size 8 is not divisible by accumulate 3"),
         (["decode_batch=[]"], "decode_batch: "),
         (["decode_batch=[0]"], "decode_batch.0: "),
-        (["peer=nanogpt"], "peer: "),
+        (["peers=[nanogpt]"], "peers.0: "),
         (["repeat=3"], "repeat: there is no such setting; did you mean repeats"),
         (["seconds=0"], "seconds: "),
     ],
@@ -54,4 +54,4 @@ def test_a_mistake_is_one_line(overrides, message):
 
 def test_off_is_a_word():
     assert composed("compile=off").compile == "off"
-    assert composed("peer=null").peer is None
+    assert composed("peers=[]").peers == []
