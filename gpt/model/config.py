@@ -40,18 +40,25 @@ class GPTConfig(Config):
     """Normalisation before each branch and before the head."""
     norm_eps: float = Field(default=1e-6, ge=1e-12, le=1000)
     """Added to the variance before the square root."""
+    norm_gain: bool = True
+    """Whether norms multiply by a learned gain."""
     qk_norm: bool = True
-    """Normalise queries and keys over the head's width, with gains, before they are rotated."""
+    """Normalise queries and keys over the head's width before they are rotated."""
     bias: bool = False
     """Biases in linear layers and layer norms."""
     tied: bool = True
     """One table for token embedding and head."""
     scale_embedding: bool = False
     """Multiply token embeddings by sqrt(d_model), as Vaswani et al. (2017) do."""
+    logit_softcap: float | None = Field(default=None, gt=0)
+    """Logits stay between minus this and this: cap · tanh(logits / cap) (Gemma Team 2024); null leaves them."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of embeddings, attention weights and branch outputs that is dropped in training."""
     init_std: float = Field(default=0.02, gt=0, le=100)
-    """Standard deviation of the initial weights; branch outputs have 1/sqrt(2 n_layer) of it."""
+    """Standard deviation of the initial weights."""
+    output_init: Literal["scaled", "zeros"] = "scaled"
+    """Initial weights of branch outputs: 1/sqrt(2 n_layer) of init_std as GPT-2's, or 0, so that each block begins as
+    the identity."""
     attention: Annotated[Variant, Choice("gpt.model.attention", "model.attention")] = Field(
         default_factory=lambda: _variant("gpt.model.attention", "sdpa")
     )

@@ -16,11 +16,17 @@ from gpt.model.mask import Where
 from gpt.model.norm import build_norm
 from gpt.model.position import Position
 
+
+def scaled(config: GPTConfig) -> float:
+    """GPT-2's standard deviation of what is added to the residual stream, which 2 n_layer branches do."""
+    return config.init_std / math.sqrt(2 * config.n_layer)
+
+
 INITIALISATION: tuple[tuple[str, Callable[[GPTConfig], float | str]], ...] = (
     # name of the parameter   normal with this standard deviation, or a constant
     ("*norm.weight",          lambda _: "ones"),
     ("*.bias",                lambda _: "zeros"),
-    ("*.output.weight",       lambda c: c.init_std / math.sqrt(2 * c.n_layer)),  # as GPT-2
+    ("*.output.weight",       lambda c: c.output_init if c.output_init == "zeros" else scaled(c)),
     ("*",                     lambda c: c.init_std),
 )  # fmt: skip
 
@@ -95,7 +101,9 @@ class GPT(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(batch, length, d_model) -> (batch, length, vocab_size)."""
-        return F.linear(hidden, self.embedding.weight if self.head is None else self.head.weight)
+        logits = F.linear(hidden, self.embedding.weight if self.head is None else self.head.weight)
+        cap = self.config.logit_softcap
+        return logits if cap is None else cap * (logits.float() / cap).tanh()
 
     def build_cache(self, capacity: int) -> Cache:
         """An empty cache for `capacity` tokens a row, prompt and new ones together."""

@@ -81,6 +81,21 @@ def test_the_initialisation_is_as_its_table_says(build):
     assert all((p == 0).all() for name, p in parameters.items() if name.endswith("bias"))
 
 
+def test_blocks_that_begin_as_the_identity(build):
+    model = build(output_init="zeros", norm_gain=False)
+    assert not any(p.any() for name, p in model.named_parameters() if name.endswith(".output.weight"))
+    tokens = torch.arange(6)[None]
+    assert torch.equal(model.hidden(tokens), model.norm(model.embedding(tokens)))
+
+
+def test_capped_logits(build):
+    plain, capped = build(tied=False), build(tied=False, logit_softcap=2.0)
+    hidden = torch.randn(1, 3, 32) * 100
+    logits = capped.logits(hidden)
+    assert torch.allclose(logits, 2 * torch.tanh(plain.logits(hidden) / 2))
+    assert logits.abs().max() <= 2
+
+
 def test_the_same_seed_gives_the_same_weights(build):
     one, same, other = build(seed=1), build(seed=1), build(seed=2)
     assert torch.equal(one.embedding.weight, same.embedding.weight)

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from gpt.model.config import GPTConfig
@@ -31,3 +32,12 @@ def test_eps_is_added_to_the_variance():
 def test_rmsnorm_gives_the_dtype_that_it_was_given():
     norm = build_norm(GPTConfig(norm="rmsnorm"), 2)
     assert norm(torch.ones(2, dtype=torch.bfloat16)).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("name", ["rmsnorm", "layernorm"])
+def test_without_gain_there_is_nothing_to_learn(name):
+    norm = build_norm(GPTConfig(norm=name, norm_gain=False, norm_eps=1e-12), 2)
+    assert not list(norm.parameters())
+    wanted = {"rmsnorm": torch.tensor([3.0, 4.0]) / 12.5**0.5, "layernorm": torch.tensor([-1.0, 1.0])}
+    assert torch.allclose(norm(torch.tensor([3.0, 4.0])), wanted[name])
+    assert norm(torch.ones(2, dtype=torch.bfloat16)).dtype == torch.bfloat16 or name == "layernorm"

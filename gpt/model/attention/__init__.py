@@ -75,8 +75,10 @@ class Attention(nn.Module):
         heads = self.n_head + 2 * self.n_kv_head
         self.qkv = nn.Linear(model.d_model, heads * self.head_dim, model.bias)
         self.output = nn.Linear(self.n_head * self.head_dim, model.d_model, model.bias)
-        self.query_norm = RMSNorm(self.head_dim, model.norm_eps) if model.qk_norm else nn.Identity()
-        self.key_norm = RMSNorm(self.head_dim, model.norm_eps) if model.qk_norm else nn.Identity()
+        self.query_norm, self.key_norm = (
+            RMSNorm(self.head_dim, model.norm_eps, model.norm_gain) if model.qk_norm else nn.Identity()
+            for _ in range(2)
+        )
 
     def forward(self, x: Tensor, place: Place, memory: Memory | None = None) -> Tensor:
         """(batch, length, d_model) -> the same; `memory` holds the tokens before."""

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gpt.config import UserError
-from gpt.model.attention import Attention, AttentionConfig, Place, _flex
+from gpt.model.attention import Attention, AttentionConfig, Place, _flex, _unfused
 from gpt.model.attention._softmax import SoftmaxAttention
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where, additive
@@ -49,6 +49,7 @@ class Sdpa(SoftmaxAttention):
         super().__init__(model)
         self.backend = backend
         self.biased = biases(model)
+        self.context = model.context
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """One fused call."""
@@ -61,11 +62,13 @@ class Sdpa(SoftmaxAttention):
         return self.fused(query, key, value, mask, causal=plain and square)
 
     def fused(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-        """PyTorch's call, in training by the kernel that was asked for.
+        """PyTorch's call, in training by the kernel that was asked for; unfused where none was and that is faster.
 
         Raises:
             UserError: that kernel cannot do it.
         """
+        if causal and not self._holds and _unfused.pays(query):
+            return _unfused.attend_causally(query, key, value, self._dropped)
         try:
             with self._held():
                 return F.scaled_dot_product_attention(
@@ -119,7 +122,12 @@ class Sdpa(SoftmaxAttention):
         """The kernel that PyTorch takes for a call of this layer's shape, or what takes its place for documents."""
         if packed and self.flexible(device, self.biased, self.head_dim):
             return "FlexAttention"
-        return self.kernel(device, dtype, masked=packed or self.biased)
+        masked = packed or self.biased
+        with torch.enable_grad() if self.training else torch.no_grad():
+            text = torch.empty(1, 1, self.context, 1, device=device, dtype=dtype)
+            if not masked and not self._holds and _unfused.pays(text):
+                return "matrix products and a softmax"
+        return self.kernel(device, dtype, masked)
 
     def kernel(self, device: torch.device, dtype: torch.dtype, masked: bool) -> str:
         """The kernel that PyTorch takes for heads like this layer's, with a mask or with the causal flag.
