@@ -11,6 +11,7 @@ from gpt.device import DTYPES, Precision, check_memory, choose_device, choose_pr
 from gpt.insight.bench import page
 from gpt.insight.bench.decoding import OurDecoding, random_prompts
 from gpt.insight.bench.limits import decoding_ceiling, measure_limits, training_ceiling
+from gpt.insight.bench.loss import run_recipes
 from gpt.insight.bench.peer import Peer, built_peers
 from gpt.insight.bench.progress import bar
 from gpt.insight.bench.race import Contender, Entry, Race, Rules, run
@@ -25,16 +26,25 @@ def bench(settings: BenchSettings, _: Path | None) -> None:
     device = choose_device(settings.device)
     precisions = precisions_of(settings, device)
     prepare_device(device)
+    torch.manual_seed(settings.seed)
+    rules = Rules(settings.repeats, settings.seconds, settings.redos, device)
+    if {"training", "decoding"} & set(settings.races):
+        race_speeds(settings, precisions, rules)
+    if "loss" in settings.races:
+        page.show_finishes(list(run_recipes(settings, rules)), rules)
+
+
+def race_speeds(settings: BenchSettings, precisions: Sequence[Precision], rules: Rules) -> None:
+    """Measure the speed of training and decoding, and the machine's limits around each race."""
+    device = rules.device
     with torch.device("meta"):
         check_memory(GPT(settings.shape), device)
-    torch.manual_seed(settings.seed)
     model = GPT(settings.shape).to(device)
     peers, told = peers_of(model, settings)
     page.show_facts([*page.facts(model, settings, device), *told])
-    rules = Rules(settings.repeats, settings.seconds, settings.redos, device)
     names = [precision.name for precision in precisions]
     limits, outcomes = measure_limits(device, names), []
-    with bar(1 + len(settings.decode_batch)) as advance:
+    with bar(("training" in settings.races) + len(settings.decode_batch) * ("decoding" in settings.races)) as advance:
         # map lets go of a race, and so of its optimizers, before the next one is made
         for outcome in map(partial(run, rules=rules, advance=advance), races(model, peers, precisions, settings)):
             outcomes.append(outcome)
@@ -65,8 +75,11 @@ def races(
     model: GPT, peers: Sequence[Peer], precisions: Sequence[Precision], settings: BenchSettings
 ) -> Iterator[Race]:
     """Training, then decoding in each number of texts; each race's contenders are made when it is its turn."""
-    training = training_contenders(model, peers, precisions, settings)
-    yield Race("training", list(training), partial(training_ceiling, model))
+    if "training" in settings.races:
+        training = training_contenders(model, peers, precisions, settings)
+        yield Race("training", list(training), partial(training_ceiling, model))
+    if "decoding" not in settings.races:
+        return
     copies = [(precision, laid_out(in_precision(model, precision))) for precision in precisions]
     for rows in settings.decode_batch:
         ceiling = partial(decoding_ceiling, model, rows, settings.prompt_tokens, settings.new_tokens)

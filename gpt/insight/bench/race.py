@@ -9,8 +9,9 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from gpt.insight.bench.limits import Ceiling, synchronize
+from gpt.insight.bench.limits import Ceiling
 from gpt.insight.bench.load import Reading, foreign_share, read
+from gpt.peak import synchronize
 
 DISTURBED = 0.03
 """Share of the processor that others may use during a measurement; /proc/stat's ticks alone make it up to 0.01."""

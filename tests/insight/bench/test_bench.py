@@ -45,6 +45,16 @@ def test_without_a_peer_only_ours(bench_settings, small_machine, capsys):
     assert not re.search("^transformers ", out, re.M)
 
 
+def test_only_the_races_that_are_asked_for(bench_settings, small_machine, capsys, monkeypatch):
+    bench(bench_settings(peers=[], precision="fp32", races=["decoding"], decode_batch=[2]), None)
+    assert ROW.findall(capsys.readouterr().out) == [("ours", "fp32")]
+    monkeypatch.setattr(module, "run_recipes", lambda settings, rules: iter(()))
+    bench(bench_settings(races=["loss"]), None)
+    out = capsys.readouterr().out
+    assert ROW.findall(out) == []
+    assert "1,536,000 tokens" in out
+
+
 def test_a_shape_without_a_peer_is_said_and_ours_is_measured(bench_settings, shape, small_machine, capsys):
     model = shape("qwen3", feedforward={"name": "relu2"})
     bench(bench_settings(model=model, precision="fp32", decode_batch=[1]), None)

@@ -41,6 +41,8 @@ def test_the_default_vocabulary_is_that_of_the_default_tokenizer():
         (["decode_batch=[]"], "decode_batch: "),
         (["decode_batch=[0]"], "decode_batch.0: "),
         (["peers=[nanogpt]"], "peers.0: "),
+        (["recipes=[nanogpt]"], "recipes: there is no 'nanogpt'; did you mean nanogpt_cpu? there are attention, "),
+        (["races=[]"], "races: "),
         (["repeat=3"], "repeat: there is no such setting; did you mean repeats"),
         (["seconds=0"], "seconds: "),
     ],
@@ -55,3 +57,8 @@ def test_a_mistake_is_one_line(overrides, message):
 def test_off_is_a_word():
     assert composed("compile=off").compile == "off"
     assert composed("peers=[]").peers == []
+
+
+def test_overrides_are_taken_as_they_are_typed():
+    typed = "dataset=text dataset.path=notes, [old].txt"
+    assert composed(f"overrides={typed}").overrides == typed
