@@ -17,25 +17,26 @@ from gpt.insight.bench.progress import bar
 from gpt.insight.bench.race import Contender, Entry, Race, Rules, run
 from gpt.insight.bench.settings import BenchSettings
 from gpt.insight.bench.training import OurTraining, Training
+from gpt.insight.cost.memory import peak_bytes
 from gpt.model.gpt import GPT
 from gpt.run import laid_out
 
 
-def bench(settings: BenchSettings, _: Path | None) -> None:
-    """Measure, and print what was found."""
+def bench(settings: BenchSettings, _: Path | None) -> dict[str, str]:
+    """Measure, and print what was found; of the speeds, what a sweep's table tells, by column."""
     device = choose_device(settings.device)
     precisions = precisions_of(settings, device)
     prepare_device(device)
     torch.manual_seed(settings.seed)
     rules = Rules(settings.repeats, settings.seconds, settings.redos, device)
-    if {"training", "decoding"} & set(settings.races):
-        race_speeds(settings, precisions, rules)
+    told = race_speeds(settings, precisions, rules) if {"training", "decoding"} & set(settings.races) else {}
     if "loss" in settings.races:
         page.show_finishes(list(run_recipes(settings, rules)), rules)
+    return told
 
 
-def race_speeds(settings: BenchSettings, precisions: Sequence[Precision], rules: Rules) -> None:
-    """Measure the speed of training and decoding, and the machine's limits around each race."""
+def race_speeds(settings: BenchSettings, precisions: Sequence[Precision], rules: Rules) -> dict[str, str]:
+    """Measure the speed of training and decoding, and the machine's limits around each race; what a sweep tells."""
     device = rules.device
     with torch.device("meta"):
         check_memory(GPT(settings.shape), device)
@@ -43,6 +44,7 @@ def race_speeds(settings: BenchSettings, precisions: Sequence[Precision], rules:
     peers, told = peers_of(model, settings)
     page.show_facts([*page.facts(model, settings, device), *told])
     names = [precision.name for precision in precisions]
+    memory = training_memory(model, settings, precisions[-1]) if "training" in settings.races else None
     limits, outcomes = measure_limits(device, names), []
     with bar(("training" in settings.races) + len(settings.decode_batch) * ("decoding" in settings.races)) as advance:
         # map lets go of a race, and so of its optimizers, before the next one is made
@@ -50,6 +52,13 @@ def race_speeds(settings: BenchSettings, precisions: Sequence[Precision], rules:
             outcomes.append(outcome)
             limits = limits.or_better(measure_limits(device, names))
     page.show_outcomes(outcomes, limits)
+    return page.columns_of_sweep(model, memory, outcomes)
+
+
+def training_memory(model: GPT, settings: BenchSettings, precision: Precision) -> int | None:
+    """The bytes of gradients, optimizer and activations of an update, at its peak; None where that is not known."""
+    OurTraining(model, settings).eager(precision).work()  # what is loaded at the first call is not its own
+    return peak_bytes(OurTraining(model, settings).eager(precision).work, precision.device)
 
 
 def precisions_of(settings: BenchSettings, device: torch.device) -> list[Precision]:

@@ -185,6 +185,16 @@ def show_finishes(finishes: Iterable[Finish], rules: Rules) -> None:
     terminal.show(Text(), Text("loss", "bold"), made, Text(), Text(machine(rules.device)), Text(FINISH_LEGEND, "dim"))
 
 
+def columns_of_sweep(model: GPT, memory: int | None, outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """What a sweep's table tells of one of its jobs: ours, in its fastest form, in tokens/s."""
+    told = {"parameters": str(model.count_parameters())}
+    if memory is not None:
+        told["memory MB"] = f"{memory / 1e6:.0f}"
+    for outcome in outcomes:
+        told[outcome.title] = f"{max(s.speed for s in outcome.standings if s.entry.name == OURS):.0f}"
+    return told
+
+
 def show_facts(told: Iterable[Fact]) -> None:
     """Print facts, their labels beside them."""
     grid = Table.grid(padding=(0, 2, 0, 0))

@@ -46,6 +46,7 @@ class BenchSettings(Config):
         python -m gpt bench
         python -m gpt bench model=baby model.vocab_size=65 batch_size=8
         python -m gpt bench peers=[transformers,litgpt,llama_cpp] repeats=3
+        python -m gpt bench -m model.n_layer=2,4,8 model.context=64,256 hydra.sweep.dir=growth
         python -m gpt bench races=[loss] recipes=[nanogpt_cpu]
         python -m gpt bench model=gpt2 model.vocab_size=50257 model.context=256 batch_size=2
         python -m gpt bench peers=[] compile=on decode_batch=[1,16] repeats=3

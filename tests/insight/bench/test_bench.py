@@ -9,7 +9,7 @@ import torch
 
 from gpt.device import has_native_bf16
 from gpt.insight.bench import bench as module
-from gpt.insight.bench.bench import bench, precisions_of, races
+from gpt.insight.bench.bench import bench, precisions_of, races, training_memory
 from gpt.insight.bench.limits import Limits, Sizes, measure_limits
 from gpt.model.gpt import GPT
 
@@ -43,6 +43,26 @@ def test_without_a_peer_only_ours(bench_settings, small_machine, capsys):
     out = capsys.readouterr().out
     assert ROW.findall(out) == [("ours", "fp32")] * 3
     assert not re.search("^transformers ", out, re.M)
+
+
+def test_a_sweep_is_told_ours_in_its_fastest_form(bench_settings, small_machine):
+    settings = bench_settings(peers=[], decode_batch=[2])
+    told = bench(settings, None)
+    assert list(told) == [
+        "parameters",
+        *(["memory MB"] if "memory MB" in told else []),
+        "training",
+        "decoding, batch 2",
+    ]
+    assert told["parameters"] == str(GPT(settings.shape).count_parameters())
+
+
+def test_the_memory_of_an_update_is_that_of_its_optimizer_and_gradients_at_least(bench_settings, shape):
+    """Of 2 million weights in fp32: two moments and a gradient are 24 MB."""
+    settings = bench_settings(model=shape("llama", d_model=256, n_layer=4))
+    model = GPT(settings.shape)
+    memory = training_memory(model, settings, precisions_of(bench_settings(precision="fp32"), CPU)[0])
+    assert memory is None or 12 * model.count_parameters() < memory < 40 * model.count_parameters()
 
 
 def test_only_the_races_that_are_asked_for(bench_settings, small_machine, capsys, monkeypatch):

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from gpt.insight import terminal
 from gpt.insight.bench.limits import Limits
-from gpt.insight.bench.page import facts, peers_in, rows, show_outcomes, table
+from gpt.insight.bench.page import columns_of_sweep, facts, peers_in, rows, show_outcomes, table
 from gpt.insight.bench.race import Entry, Outcome, Standing
 from gpt.model.gpt import GPT
 
@@ -54,6 +54,14 @@ def test_each_peer_is_a_yardstick_for_numbers_of_its_size():
     ours, *_, theirs = rows(several[0], LIMITS, peers_in(several))
     assert ours == ["ours", "bf16", "80.0", "80.0 - 80.0", "2.00", "0.50", "0.25", "20%", ""]
     assert theirs[4:7] == ["", "1.00", "1.00"]
+
+
+def test_a_sweep_tells_of_ours_at_its_fastest(shape):
+    """20,000 tokens/s, compiled."""
+    model = GPT(shape("gpt2"))
+    told = columns_of_sweep(model, 12_345_678, [outcome("training")])
+    assert told == {"parameters": "3616", "memory MB": "12", "training": "20000"}
+    assert columns_of_sweep(model, None, []) == {"parameters": "3616"}
 
 
 def test_without_a_peer_there_is_no_ratio():
