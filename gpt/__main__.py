@@ -23,11 +23,17 @@ class Verb(NamedTuple):
     """What it does, in a few words."""
     word: str = ""
     """The choice that a plain word after the verb picks; empty: such a word is a mistake."""
+    tabled: bool = False
+    """Whether a sweep of it leaves its table, in a folder of its own."""
 
 
 VERBS: Mapping[str, Verb] = {
     "bench": Verb(
-        "gpt.insight.bench.bench", "BenchSettings", "bench", "training and decoding speed beside transformers"
+        "gpt.insight.bench.bench",
+        "BenchSettings",
+        "bench",
+        "speed of training and decoding beside other libraries, and time to a loss",
+        tabled=True,
     ),
     "inspect": Verb(
         "gpt.insight.inspect.inspect", "InspectSettings", "inspect", "surprise, next tokens, what each head attends to"
@@ -52,7 +58,8 @@ def main() -> None:
     except UserError as error:
         sys.exit(tell(error, debug=False).code)
     module = import_module(verb.module)
-    cli.main(name, getattr(module, verb.settings), getattr(module, verb.task), script=f"-m gpt {name}")
+    claim = import_module("gpt.run_folder").claim_folder if verb.tabled else None
+    cli.main(name, getattr(module, verb.settings), getattr(module, verb.task), script=f"-m gpt {name}", claim=claim)
 
 
 def with_word(argv: Sequence[str], choice: str) -> list[str]:

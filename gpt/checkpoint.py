@@ -47,7 +47,9 @@ class State(Config):
     tokens: Count
     """Tokens that they were trained on."""
     elapsed: NonNegativeFloat
-    """Seconds of training."""
+    """Seconds since the training began."""
+    asides: dict[Literal["probing", "compiling", "evaluating"], NonNegativeFloat] = Field(default_factory=dict)
+    """Seconds of these that were no training."""
     validation_loss: float | None
     """Nats per token of these weights; null where they were not evaluated, or the loss is no finite number."""
     skipped: Count
@@ -70,6 +72,11 @@ class State(Config):
     """Whether by a compiled forward."""
     data: str
     """A hash of the text, and of how it was tokenized."""
+
+    @property
+    def training(self) -> float:
+        """Seconds of training alone: updates, and what is written of them."""
+        return self.elapsed - sum(self.asides.values())
 
     @field_validator("scaler")
     @classmethod

@@ -50,10 +50,10 @@ NAME_BYTES = 200
 PAUSES = (1.0, 4.0)
 """Seconds before a checkpoint that could not be written is tried again."""
 METRICS = (
-    "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "skipped", "spikes",
+    "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "mfu", "skipped", "spikes",
     "validation_loss", "validation_bits_per_byte",
 )  # fmt: skip
-"""The columns of metrics.csv; times in seconds, losses in nats per token."""
+"""The columns of metrics.csv; times in seconds, losses in nats per token, mfu the share of the best matrix products."""
 
 
 class RunFolder:

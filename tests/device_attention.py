@@ -16,11 +16,11 @@ from torch import Tensor
 
 from gpt.config import UserError, variant_names
 from gpt.device import choose_device, prepare_device
-from gpt.insight.bench.limits import synchronize
 from gpt.model.attention import Attention, Place
 from gpt.model.attention._blocks import Bias
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where
+from gpt.peak import synchronize
 
 TOLERANCE = {torch.float32: 2e-3, torch.bfloat16: 3e-2}
 """Of outputs and gradients, relative to the largest; tf32 is on for cuda."""

@@ -18,7 +18,7 @@ LEVELS = [
     {"config"},
     {"launch"},
     {"files", "signals"},
-    {"model", "data", "device", "processes"},
+    {"model", "data", "device", "peak", "processes"},
     {"generation"},
     {"checkpoint", "weights", "run_folder", "run"},
     {"training"},

@@ -20,7 +20,7 @@ def verb(*argv: str) -> subprocess.CompletedProcess[str]:
 def test_without_a_verb_it_lists_them_and_names_the_scripts() -> None:
     done = verb()
     assert (done.returncode, done.stderr) == (0, "")
-    assert "\n  bench      training and decoding speed beside transformers\n" in done.stdout
+    assert "\n  bench      speed of training and decoding beside other libraries, and time to a loss\n" in done.stdout
     assert "\n  study NAME theory measured" in done.stdout
     assert "train.py" in done.stdout
     assert "sample.py" in done.stdout

@@ -96,7 +96,7 @@ def test_what_came_after_the_last_checkpoint_is_forgotten(make_run, bytes_data, 
     for step in (1, 2, 3):
         RunFolder(folder).log({"step": step, "loss": 0.5})
     with (folder / "metrics.csv").open("a") as file:
-        file.write("x,1,,,,,,,,,\n2,1,,,,,,,,,,9\n")  # rows that somebody else wrote: no step, a column more
+        file.write("x,1,,,,,,,,,,\n2,1,,,,,,,,,,,9\n")  # rows that somebody else wrote: no step, a column more
         file.write("2,1")  # a row that was being written
     opened = RunFolder(folder)
     assert opened.last.state.step == 2

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 TEXT_KEYS = frozenset({
     "prompt", "stop", "name", "run", "resume", "init", "to", "dataset.separator", "hydra.run.dir", "hydra.sweep.dir",
-    "dataset.column", "dataset.config", "dataset.split", "dataset.validation_split", "dataset.revision",
+    "overrides", "dataset.column", "dataset.config", "dataset.split", "dataset.validation_split", "dataset.revision",
 })  # fmt: skip
 ESCAPED_KEYS = frozenset({"prompt", "stop", "dataset.separator"})
 NULL_KEYS = frozenset({

@@ -3,7 +3,8 @@
 import math
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count, takewhile
 
 from gpt.config import UserError
@@ -23,13 +24,19 @@ class Horizon:
         self.steps = steps
         self.budget = budget
         self.done = 0
+        self.asides: dict[str, float] = {}
+        """Seconds of `elapsed` that were no training, by what they were."""
         self._started: float | None = None
         self._first_update = 0.0
         self._over = False
         self._agree: Callable[[float], float] = lambda seconds: seconds
 
     def start(
-        self, done: int = 0, elapsed: float = 0.0, agree: Callable[[float], float] = lambda seconds: seconds
+        self,
+        done: int = 0,
+        elapsed: float = 0.0,
+        agree: Callable[[float], float] = lambda seconds: seconds,
+        asides: Mapping[str, float] | None = None,
     ) -> None:
         """Let the time run.
 
@@ -37,8 +44,10 @@ class Horizon:
             done: updates that were done before.
             elapsed: seconds that they took.
             agree: what several processes that share a budget take for the time, whose clocks differ.
+            asides: seconds of those that were no training; None: none were.
         """
         self.done = done
+        self.asides = dict(asides or {})
         self._started = time.perf_counter() - elapsed
         self._agree = agree
 
@@ -51,6 +60,15 @@ class Horizon:
     def elapsed(self) -> float:
         """Seconds since `start`, 0 before."""
         return 0.0 if self._started is None else time.perf_counter() - self._started
+
+    @contextmanager
+    def aside(self, what: str) -> Iterator[None]:
+        """Count the seconds within as `what`, and as no training."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.asides[what] = self.asides.get(what, 0.0) + time.perf_counter() - begin
 
     def updates(self, seconds: float) -> int:
         """How many updates there will be, or about how many if each takes `seconds`."""

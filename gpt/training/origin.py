@@ -72,7 +72,8 @@ class Origin:
     def start(self, horizon: Horizon, processes: Processes) -> Horizon:
         """Let the time run, from where it stood."""
         done, elapsed = (self.state.step, self.state.elapsed) if self.state else (0, 0.0)
-        horizon.start(done, elapsed, lambda seconds: processes.largest(seconds)[0])
+        asides = {str(what): seconds for what, seconds in self.state.asides.items()} if self.state else None
+        horizon.start(done, elapsed, lambda seconds: processes.largest(seconds)[0], asides)
         return horizon
 
     def load(self, model: GPT, processes: Processes) -> GPT:

@@ -2,6 +2,7 @@
 
 import shlex
 
+from gpt.checkpoint import State
 from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.data.tokens import Prepared
@@ -108,6 +109,8 @@ def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT | None, d
     words = first_words(data)
     what = [f"prompt={words}", "max_new_tokens=300"] if words else ["num_samples=10"]
     print(f"To write more: python {script} {shlex.join([f'run={here}', *what])}")
+    if run.last:
+        print(f"Time:          {spent(run.last.state)}")
     if evaluation:
         print(
             f"Validation:    {evaluation.loss:.4f} nats per token (perplexity {evaluation.perplexity:,.1f}), "
@@ -122,6 +125,12 @@ def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT | None, d
     loss = f"{evaluation.loss:.4f}" if evaluation else "n/a"
     print(f"validation loss {loss}")
     return {"validation loss": loss, "folder": here}
+
+
+def spent(state: State) -> str:
+    """What the time of a run went to."""
+    asides = [f"{seconds:,.1f} s of {what}" for what, seconds in state.asides.items() if seconds >= 0.05]
+    return ", ".join([f"{state.training:,.1f} s of training", *asides])
 
 
 def write_sample(model: GPT, data: Prepared) -> str:

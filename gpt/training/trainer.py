@@ -14,8 +14,10 @@ from torch import Tensor
 
 from gpt.config import ROOT, RunError
 from gpt.data.batches import Batches
+from gpt.device import DTYPES
 from gpt.files import nearby
 from gpt.model.gpt import GPT
+from gpt.peak import peak_flops
 from gpt.processes import Processes
 from gpt.run_folder import RunFolder
 from gpt.signals import Interrupted, postponed
@@ -107,6 +109,7 @@ class Trainer:
         evaluation = None
         self.want_samples = self.processes.told(self.loggers.want_samples)
         self.saved_at = time.perf_counter()
+        self.utilisation = self.utilisation_of_a_token()
         self.spikes = self.update.guard.check().spikes  # of a resumed run they were told of
         self.meter.restart()
         with postponed() as signals:
@@ -135,6 +138,13 @@ class Trainer:
         if evaluation and not math.isfinite(evaluation.loss):
             raise RunError(f"training: the last validation loss is {evaluation.loss}; lower optimizer.lr")
         return evaluation
+
+    def utilisation_of_a_token(self) -> float:
+        """The share of the best matrix products that one token a second takes, of all processes' devices together."""
+        precision = self.update.precision
+        with self.horizon.aside("probing"):
+            peak = torch.tensor(peak_flops(precision.device, DTYPES[precision.name]), device=precision.device)
+            return self.update.model.flops_per_token() / float(self.processes.total(peak))
 
     def make(self, step: int) -> tuple[Tensor, Tensor]:
         """One update; its loss and the gradient's norm, on the device."""
@@ -175,6 +185,7 @@ class Trainer:
             "loss": loss,
             "grad_norm": norm,
             "tokens_per_second": updates * tokens / seconds,
+            "mfu": updates * tokens / seconds * self.utilisation,
             **self.update.guard.check()._asdict(),
         }
         if metrics["spikes"] > self.spikes:
@@ -187,7 +198,8 @@ class Trainer:
         """Evaluate the validation split and log it."""
         if self.evaluate is None:
             return None
-        evaluation = self.evaluate()
+        with self.horizon.aside("evaluating"):
+            evaluation = self.evaluate()
         metrics = {
             **self.counts(step),
             "validation_loss": evaluation.loss,
@@ -196,7 +208,8 @@ class Trainer:
         self.run.log(metrics)
         self.loggers.log(metrics, self.horizon.progress(step))
         if self.want_samples and (model := self.update.spread.whole()):
-            self.loggers.sample(step + 1, self.write(model))
+            with self.horizon.aside("evaluating"):
+                self.loggers.sample(step + 1, self.write(model))
         self.meter.restart()
         return evaluation
 
@@ -223,7 +236,13 @@ class Trainer:
         """
         loss = evaluation.loss if evaluation and math.isfinite(evaluation.loss) else None
         accumulate = self.rhythm.accumulate
-        state = {**self.counts(step), **self.update.state(), "accumulate": accumulate, "validation_loss": loss}
+        state = {
+            **self.counts(step),
+            **self.update.state(),
+            "asides": dict(self.horizon.asides),
+            "accumulate": accumulate,
+            "validation_loss": loss,
+        }
         weights = self.update.spread.weights()
         optimizer = optimizer_state(self.update.model, self.update.guard.optimizer)
         try:

@@ -100,12 +100,14 @@ class Update:
             return loss
 
         eager = self.spread.forward
-        probe(eager)  # the first call is slower than all that follow
-        start = time.perf_counter()
-        probe(eager)
+        with horizon.aside("probing"):
+            probe(eager)  # the first call is slower than all that follow
+            start = time.perf_counter()
+            probe(eager)
         (seconds,) = self.spread.processes.largest(time.perf_counter() - start)
         total, random = seconds * horizon.updates(seconds), self.model.config.dropout > 0
-        self.forward, compiled = compile_forward(eager, mode, total, probe, random)
+        with horizon.aside("compiling"):
+            self.forward, compiled = compile_forward(eager, mode, total, probe, random)
         (failed,) = self.spread.processes.largest(self.forward is eager)
         if failed and self.forward is not eager:
             self.forward, compiled = eager, "off (it failed in another process)"

@@ -103,3 +103,16 @@ def test_a_resumed_budget_has_only_what_is_left_of_it():
 )
 def test_what_is_at_its_end(budget, done, elapsed, over):
     assert Horizon(5, budget).is_over(done, elapsed) == over
+
+
+def test_what_is_no_training_is_counted_apart_and_goes_on_where_a_run_is_resumed(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    horizon = Horizon(3)
+    horizon.start(done=1, elapsed=50.0, asides={"evaluating": 7.0})
+    with horizon.aside("evaluating"):
+        now += 3
+    with horizon.aside("probing"):
+        now += 1
+    assert horizon.asides == {"evaluating": 10.0, "probing": 1.0}
+    assert horizon.elapsed == 54.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from gpt.checkpoint import State
 from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.data.token_file import Counts, TokenFile
@@ -24,7 +25,7 @@ from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
 from gpt.training.optimizer.adamw import AdamwConfig
 from gpt.training.parallel import Spread
-from gpt.training.summary import conclude, first_words, summarize
+from gpt.training.summary import conclude, first_words, spent, summarize
 from gpt.training.update import Cost, Update
 
 CPU = torch.device("cpu")
@@ -173,6 +174,13 @@ def test_a_best_that_is_not_the_last_is_told(last, told, model, tmp_path, capsys
     conclude(run, Evaluation(loss=last, bits_per_byte=1.0, tokens=9), model, written(tmp_path, b"The people of"))
     out = capsys.readouterr().out
     assert ("Best:          2.0000 at step 60, which sample.py takes; the sample above" in out) == told
+
+
+def test_what_the_time_went_to(state_of):
+    """Of 100 s, 30 were no training; what took no time is not told."""
+    asides = {"probing": 2.0, "compiling": 0.01, "evaluating": 27.99}
+    state = State(**{**state_of(60, 2.0), "elapsed": 100.0, "asides": asides}, data="f00d")
+    assert spent(state) == "70.0 s of training, 2.0 s of probing, 28.0 s of evaluating"
 
 
 def test_without_an_end_of_text_the_sample_goes_on_from_the_training_text(model, tmp_path, capsys):

@@ -13,6 +13,7 @@ from gpt.config import RunError
 from gpt.data.batches import Batches
 from gpt.run_folder import RunFolder
 from gpt.signals import Interrupted
+from gpt.training import trainer as module
 from gpt.training.evaluation import Evaluation, Evaluator
 from gpt.training.horizon import Horizon
 from gpt.training.logger import Logger, Loggers
@@ -29,6 +30,12 @@ class Recorder(Logger):
 
     def log(self, metrics, progress):
         self.seen.append((dict(metrics), progress))
+
+
+@pytest.fixture(autouse=True)
+def peak(monkeypatch):
+    """Of a device that does not matter."""
+    monkeypatch.setattr(module, "peak_flops", lambda device, dtype: 1e9)
 
 
 @pytest.fixture
@@ -153,12 +160,43 @@ def test_the_speed_is_that_of_updates_alone(build_trainer, monkeypatch):
     assert [float(r["tokens_per_second"]) for r in rows(trainer) if r["loss"]] == [64.0, 64.0]  # 8 rows of 8 tokens
 
 
+def test_the_share_of_the_peak_is_that_of_the_models_operations(build_trainer):
+    trainer, _ = build_trainer(steps=10)
+    trainer.fit()
+    (row,) = (row for row in rows(trainer) if row["loss"])
+    flops = float(row["tokens_per_second"]) * trainer.update.model.flops_per_token()
+    assert float(row["mfu"]) == pytest.approx(flops / 1e9)
+
+
+def test_a_checkpoint_tells_what_was_training_and_what_was_not(build_trainer, monkeypatch):
+    """An update takes 1 s, an evaluation 100 s."""
+    now = 0.0
+
+    def taking(seconds, function):
+        def timed(*args):
+            nonlocal now
+            now += seconds
+            return function(*args)
+
+        return timed
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    trainer, _ = build_trainer(steps=10)
+    trainer.update = Timed(trainer.update, taking(1, trainer.update))
+    trainer.evaluate = taking(100, trainer.evaluate)
+    trainer.fit()
+    state = trainer.run.last.state
+    assert (state.elapsed, state.asides) == (210.0, {"probing": 0.0, "evaluating": 200.0})
+    assert state.training == 10.0
+
+
 class Timed:
     """An update that takes its time."""
 
     def __init__(self, update, call):
         self.spread = update.spread
         self.model = update.model
+        self.precision = update.precision
         self.guard = update.guard
         self.state = update.state
         self.call = call

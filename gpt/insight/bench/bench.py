@@ -4,43 +4,61 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from gpt.device import DTYPES, Precision, check_memory, choose_device, choose_precision, prepare_device
 from gpt.insight.bench import page
-from gpt.insight.bench.decoding import OurDecoding, PeerDecoding, random_prompts
+from gpt.insight.bench.decoding import OurDecoding, random_prompts
 from gpt.insight.bench.limits import decoding_ceiling, measure_limits, training_ceiling
-from gpt.insight.bench.peer import NoPeerError, peer_of
+from gpt.insight.bench.loss import run_recipes
+from gpt.insight.bench.peer import Peer, built_peers
 from gpt.insight.bench.progress import bar
 from gpt.insight.bench.race import Contender, Entry, Race, Rules, run
 from gpt.insight.bench.settings import BenchSettings
-from gpt.insight.bench.training import OurTraining, PeerTraining, Training
+from gpt.insight.bench.training import OurTraining, Training
+from gpt.insight.cost.memory import peak_bytes
 from gpt.model.gpt import GPT
 from gpt.run import laid_out
 
 
-def bench(settings: BenchSettings, _: Path | None) -> None:
-    """Measure, and print what was found."""
+def bench(settings: BenchSettings, _: Path | None) -> dict[str, str]:
+    """Measure, and print what was found; of the speeds, what a sweep's table tells, by column."""
     device = choose_device(settings.device)
     precisions = precisions_of(settings, device)
     prepare_device(device)
+    torch.manual_seed(settings.seed)
+    rules = Rules(settings.repeats, settings.seconds, settings.redos, device)
+    told = race_speeds(settings, precisions, rules) if {"training", "decoding"} & set(settings.races) else {}
+    if "loss" in settings.races:
+        page.show_finishes(list(run_recipes(settings, rules)), rules)
+    return told
+
+
+def race_speeds(settings: BenchSettings, precisions: Sequence[Precision], rules: Rules) -> dict[str, str]:
+    """Measure the speed of training and decoding, and the machine's limits around each race; what a sweep tells."""
+    device = rules.device
     with torch.device("meta"):
         check_memory(GPT(settings.shape), device)
-    torch.manual_seed(settings.seed)
     model = GPT(settings.shape).to(device)
-    peer, peer_facts = build_peer(model, settings)
-    page.show_facts([*page.facts(model, settings, device), *peer_facts])
-    rules = Rules(settings.repeats, settings.seconds, settings.redos, device)
+    peers, told = peers_of(model, settings)
+    page.show_facts([*page.facts(model, settings, device), *told])
     names = [precision.name for precision in precisions]
+    memory = training_memory(model, settings, precisions[-1]) if "training" in settings.races else None
     limits, outcomes = measure_limits(device, names), []
-    with bar(1 + len(settings.decode_batch)) as advance:
+    with bar(("training" in settings.races) + len(settings.decode_batch) * ("decoding" in settings.races)) as advance:
         # map lets go of a race, and so of its optimizers, before the next one is made
-        for outcome in map(partial(run, rules=rules, advance=advance), races(model, peer, precisions, settings)):
+        for outcome in map(partial(run, rules=rules, advance=advance), races(model, peers, precisions, settings)):
             outcomes.append(outcome)
             limits = limits.or_better(measure_limits(device, names))
     page.show_outcomes(outcomes, limits)
+    return page.columns_of_sweep(model, memory, outcomes)
+
+
+def training_memory(model: GPT, settings: BenchSettings, precision: Precision) -> int | None:
+    """The bytes of gradients, optimizer and activations of an update, at its peak; None where that is not known."""
+    OurTraining(model, settings).eager(precision).work()  # what is loaded at the first call is not its own
+    return peak_bytes(OurTraining(model, settings).eager(precision).work, precision.device)
 
 
 def precisions_of(settings: BenchSettings, device: torch.device) -> list[Precision]:
@@ -55,33 +73,34 @@ def precisions_of(settings: BenchSettings, device: torch.device) -> list[Precisi
     return [choose_precision("fp32", device), chosen]
 
 
-def build_peer(model: GPT, settings: BenchSettings) -> tuple[Any, list[page.Fact]]:
-    """The peer of our model, on its device, and what is to be said of it; None where there is none."""
-    if settings.peer is None:
-        return None, []
-    try:
-        peer = peer_of(model)
-        built = peer.build()
-    except NoPeerError as error:
-        return None, [("peer", f"none: {error}")]
-    return built.to(model.embedding.weight.device), [("peer", page.beside(built, peer.differs, model))]
+def peers_of(model: GPT, settings: BenchSettings) -> tuple[list[Peer], list[page.Fact]]:
+    """The peers of our model, and what is to be said of them, of those too that there are not."""
+    built = list(built_peers(model, settings.peers))
+    told = [(peer.name, peer.description) if isinstance(peer, Peer) else peer for peer in built]
+    return [peer for peer in built if isinstance(peer, Peer)], told
 
 
-def races(model: GPT, peer: Any, precisions: Sequence[Precision], settings: BenchSettings) -> Iterator[Race]:
+def races(
+    model: GPT, peers: Sequence[Peer], precisions: Sequence[Precision], settings: BenchSettings
+) -> Iterator[Race]:
     """Training, then decoding in each number of texts; each race's contenders are made when it is its turn."""
-    training = training_contenders(model, peer, precisions, settings)
-    yield Race("training", list(training), partial(training_ceiling, model))
-    copies = [(p, laid_out(in_precision(model, p)), in_precision(peer, p) if peer else None) for p in precisions]
+    if "training" in settings.races:
+        training = training_contenders(model, peers, precisions, settings)
+        yield Race("training", list(training), partial(training_ceiling, model))
+    if "decoding" not in settings.races:
+        return
+    copies = [(precision, laid_out(in_precision(model, precision))) for precision in precisions]
     for rows in settings.decode_batch:
         ceiling = partial(decoding_ceiling, model, rows, settings.prompt_tokens, settings.new_tokens)
-        yield Race(f"decoding, batch {rows}", list(decoding_contenders(copies, settings, rows)), ceiling)
+        yield Race(f"decoding, batch {rows}", list(decoding_contenders(copies, peers, settings, rows)), ceiling)
 
 
 def training_contenders(
-    model: GPT, peer: Any, precisions: Sequence[Precision], settings: BenchSettings
+    model: GPT, peers: Sequence[Peer], precisions: Sequence[Precision], settings: BenchSettings
 ) -> Iterator[Contender]:
-    """Ours and the peer's in each precision, eager, and compiled where that is set."""
-    sides: list[Training] = [OurTraining(model, settings), *([PeerTraining(peer, settings)] if peer else [])]
+    """Ours and the peers' in each precision, eager, and compiled where that is set."""
+    theirs = [peer.training(settings) for peer in peers]
+    sides: list[Training] = [OurTraining(model, settings), *(side for side in theirs if side)]
     for precision in precisions:
         yield from (side.eager(precision) for side in sides)
     if settings.compile == "off":
@@ -93,16 +112,15 @@ def training_contenders(
 
 
 def decoding_contenders(
-    models: Sequence[tuple[Precision, GPT, Any]], settings: BenchSettings, rows: int
+    models: Sequence[tuple[Precision, GPT]], peers: Sequence[Peer], settings: BenchSettings, rows: int
 ) -> Iterator[Contender]:
-    """Ours and the peer's in each precision."""
+    """Ours and the peers' in each precision."""
     prompts = random_prompts(settings, rows)
-    for precision, ours, peer in models:
+    for precision, ours in models:
         yield Contender(Entry("ours", precision.name), OurDecoding(ours, prompts, settings.new_tokens))
-        if peer:
-            yield Contender(Entry("transformers", precision.name), PeerDecoding(peer, prompts, settings.new_tokens))
+        yield from (peer.decoding(precision, prompts, settings.new_tokens) for peer in peers)
 
 
-def in_precision(model: Any, precision: Precision) -> Any:
+def in_precision(model: GPT, precision: Precision) -> GPT:
     """A copy of a model, all weights in the precision, in evaluation mode."""
     return deepcopy(model).to(DTYPES[precision.name]).eval()

@@ -1,12 +1,11 @@
 """Cached decoding side by side: greedy, the same prompts, the same number of new tokens, weights in the precision.
 
 ours   gpt.generation.generate, each step's tokens read back, as sample.py does
-peer   its generate with its default, dynamic cache
+peers  by their own code, which their files in `peer` tell of
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -38,25 +37,3 @@ class OurDecoding:
         settings = GenerationSettings(max_new_tokens=self.new_tokens, temperature=0)
         steps = generate(self.model, self.prompts, settings, self.model.embedding.num_embeddings)
         return sum(len(tokens.tolist()) for tokens in steps)
-
-
-@dataclass
-class PeerDecoding:
-    """Texts of the peer, side by side."""
-
-    model: Any
-    prompts: Sequence[Sequence[int]]
-    new_tokens: int
-
-    def __call__(self) -> int:
-        """Write them once; how many tokens they are."""
-        prompts = torch.tensor(self.prompts, device=self.model.device)
-        texts = self.model.generate(
-            prompts,
-            attention_mask=torch.ones_like(prompts),
-            max_new_tokens=self.new_tokens,
-            do_sample=False,
-            use_cache=True,
-            pad_token_id=0,
-        )
-        return int(texts[:, prompts.size(1) :].numel())

@@ -6,7 +6,6 @@
 A share above 1 is no error: weights that fit into the processor's cache are read faster than memory.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -14,9 +13,7 @@ import torch
 
 from gpt.device import DTYPES
 from gpt.model.gpt import GPT
-
-TRIES = 5
-"""Of each kind of work, the best counts."""
+from gpt.peak import best, matrix_product
 
 
 class Sizes(NamedTuple):
@@ -62,14 +59,6 @@ def measure_limits(device: torch.device, precisions: Iterable[str], sizes: Sizes
     return Limits(flops, memory_bandwidth(device, array))
 
 
-def matrix_product(device: torch.device, dtype: torch.dtype, size: int) -> float:
-    """FLOP/s of a product of square matrices, 2 size³ operations, the second one transposed or not."""
-    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-    out = torch.empty_like(a)
-    seconds = min(best(lambda: torch.mm(a, b, out=out), device), best(lambda: torch.mm(a, b.T, out=out), device))
-    return 2 * size**3 / seconds
-
-
 def memory_bandwidth(device: torch.device, size: int) -> float:
     """Bytes/s of the best of: copying an array of `size` bytes, the triad a = b + 3 c (McCalpin 1995), a sum."""
     a, b, c = (torch.ones(size // 4, device=device) for _ in range(3))
@@ -81,26 +70,6 @@ def memory_bandwidth(device: torch.device, size: int) -> float:
     return max(arrays * size / best(work, device) for arrays, work in kinds)
 
 
-def best(work: Callable[[], object], device: torch.device) -> float:
-    """The seconds of the fastest of some calls, after one that does not count."""
-    times = []
-    for _ in range(1 + TRIES):
-        synchronize(device)
-        start = time.perf_counter()
-        work()
-        synchronize(device)
-        times.append(time.perf_counter() - start)
-    return min(times[1:])
-
-
-def synchronize(device: torch.device) -> None:
-    """Wait until the device has done all that it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
-
-
 def training_ceiling(model: GPT, limits: Limits) -> dict[str, float]:
     """Tokens/s that the matrix product allows in training, by precision."""
     return {precision: flops / model.flops_per_token() for precision, flops in limits.flops.items()}
@@ -109,7 +78,7 @@ def training_ceiling(model: GPT, limits: Limits) -> dict[str, float]:
 def decoding_ceiling(model: GPT, rows: int, prompt: int, new: int, limits: Limits) -> dict[str, float]:
     """Tokens/s that the bandwidth allows in decoding `rows` texts of `new` tokens after `prompt`, by precision."""
     numbers = numbers_read(model, rows, prompt, new)
-    return {p: rows * limits.bandwidth / (numbers * DTYPES[p].itemsize) for p in limits.flops}
+    return {p: rows * limits.bandwidth / (numbers * DTYPES[p].itemsize) for p in DTYPES}
 
 
 def numbers_read(model: GPT, rows: int, prompt: int, new: int) -> float:

@@ -21,14 +21,16 @@ class Reading(NamedTuple):
 
     wall: float
     own: float
-    """Processor seconds of this process, all threads."""
+    """Processor seconds of this process, all threads, and of those that it started and that have ended."""
     machine: float | None
     """Processor seconds of everybody; None where the system does not tell."""
 
 
 def read() -> Reading:
     """The reading of this moment."""
-    return Reading(time.perf_counter(), time.process_time(), busy_seconds(STAT))
+    ended = os.times()
+    own = time.process_time() + ended.children_user + ended.children_system
+    return Reading(time.perf_counter(), own, busy_seconds(STAT))
 
 
 def busy_seconds(stat: Path) -> float | None:

@@ -3,16 +3,17 @@
 import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import torch
 from rich.table import Table
 from rich.text import Text
 
+from gpt.device import DTYPES
 from gpt.insight import terminal
 from gpt.insight.bench import load
 from gpt.insight.bench.limits import Limits
-from gpt.insight.bench.race import DISTURBED, Outcome, Standing
+from gpt.insight.bench.loss import Finish
+from gpt.insight.bench.race import DISTURBED, OURS, Outcome, Rules
 from gpt.insight.bench.settings import BenchSettings
 from gpt.model.gpt import GPT
 
@@ -22,10 +23,24 @@ Fact = tuple[str, str]
 FLAGS = ("avx2", "avx512_f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "neon", "bf16", "sve", "sve2")
 """Of the processor's, as PyTorch names them, those that speed depends on."""
 
-COLUMNS = ("precision", "tokens/s", "min - max", "x peer", "x its best", "of limit", "disturbed")
+NAME = 18
+"""Characters of the column of names, at least."""
+
+FINISH = (
+    "recipe", "steps", "validation\nloss", "training\ns", "R\ns", "of R", "evaluating\ns", "probing\ns",
+    "compiling\ns", "cached\ns", "others",
+)  # fmt: skip
+
+FINISH_LEGEND = (
+    "validation loss: nats per token of the last weights, over the whole split. training: the loop, without what is "
+    "apart: evaluating, probing the speed, compiling with an empty cache; cached: again, with a filled one. "
+    "R: 1,536,000 tokens / (1.3 x the tokens/s of transformers, eager, fp32, of GPT-2 with 4 layers of 128 and 4 heads "
+    "in updates of 12 x 64), measured before and after. others: what other programs used of the processor meanwhile."
+)
 
 LEGEND = (
-    "tokens/s: the median. x peer: the ratio to the eager peer in the same precision; x its best: in its faster one. "
+    "tokens/s: the median. x NAME: the ratio to that peer, eager, in numbers of as many bytes; x fastest: to the "
+    "fastest of all eager peers in any precision. "
     "of limit: in training of the matrix product, in decoding of the memory's bandwidth, which weights that stay in a "
     "cache may exceed."
 )
@@ -68,43 +83,47 @@ def machine(device: torch.device) -> str:
     return f"{accelerator}{name}, {os.cpu_count()} cores; {flags}".rstrip("; ")
 
 
-def beside(peer: Any, differs: Sequence[str], model: GPT) -> str:
-    """Which class the peer is, and what is not as ours."""
-    import transformers
+def rows(outcome: Outcome, limits: Limits, peers: Sequence[str]) -> Iterator[list[str]]:
+    """A row for each contender of a race: its name, then a text for each of `columns`.
 
-    parameters = sum(parameter.numel() for parameter in peer.parameters())
-    surplus = parameters - model.count_parameters()
-    size = f"{parameters:,} parameters" + (
-        f", {abs(surplus):,} {'more' if surplus > 0 else 'fewer'}" if surplus else ""
-    )
-    return "; ".join([f"transformers {transformers.__version__}, {type(peer).__name__}, {size}", *differs])
-
-
-def rows(outcome: Outcome, limits: Limits) -> Iterator[list[str]]:
-    """A row for each contender of a race: its name, then a text for each of `COLUMNS`.
-
-    The ratios are of medians, to the eager peer: in the same precision, and in the one that is its fastest.
+    Ratios are of medians: to each peer, eager, in numbers of the same size; and to the fastest of all eager peers.
     """
-    ceiling = outcome.ceiling(limits)
-    peers = {s.entry.precision: s.speed for s in outcome.standings if is_peer(s) and s.entry.compile_seconds is None}
+    ceiling, eager = outcome.ceiling(limits), eager_speeds(outcome)
     for standing in outcome.standings:
         entry, speed, speeds = standing.entry, standing.speed, standing.speeds
         compiled = "" if entry.compile_seconds is None else f", compiled in {entry.compile_seconds:.0f} s"
+        size = DTYPES[entry.precision].itemsize
         yield [
             f"{entry.name}{compiled}",
             entry.precision,
             count(speed),
             f"{count(min(speeds))} - {count(max(speeds))}",
-            times(speed, peers.get(entry.precision)),
-            times(speed, max(peers.values(), default=None)),
+            *(times(speed, eager.get((peer, size))) for peer in peers),
+            times(speed, max(eager.values(), default=None)),
             f"{speed / ceiling[entry.precision]:.0%}",
             f"{standing.disturbed} of {len(speeds)}" if standing.disturbed else "",
         ]
 
 
-def is_peer(standing: Standing) -> bool:
-    """Whether it is not ours."""
-    return standing.entry.name != "ours"
+def eager_speeds(outcome: Outcome) -> dict[tuple[str, int], float]:
+    """Of each peer, by its name and the bytes of a number."""
+    theirs = (s for s in outcome.standings if s.entry.name != OURS and s.entry.compile_seconds is None)
+    return {(s.entry.name, DTYPES[s.entry.precision].itemsize): s.speed for s in theirs}
+
+
+def peers_in(outcomes: Iterable[Outcome]) -> list[str]:
+    """The names of all that are not ours."""
+    names = (standing.entry.name for outcome in outcomes for standing in outcome.standings)
+    return [name for name in dict.fromkeys(names) if name != OURS]
+
+
+def columns(peers: Sequence[str]) -> list[str]:
+    r"""The heads of a table's columns, but the first.
+
+    >>> columns(["litgpt"])[3:5]
+    ['x\nlitgpt', 'x\nfastest']
+    """
+    return ["precision", "tokens/s", "min - max", *(f"x\n{p}" for p in peers), "x\nfastest", "of\nlimit", "disturbed"]
 
 
 def count(speed: float) -> str:
@@ -125,17 +144,55 @@ def times(speed: float, other: float | None) -> str:
     return "" if other is None else f"{speed / other:.2f}"
 
 
-def table(outcomes: Iterable[Outcome], limits: Limits) -> Table:
+def table(outcomes: Sequence[Outcome], limits: Limits) -> Table:
     """All races, each under its title."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    made.add_column("")
-    for column in COLUMNS:
+    made.add_column("", overflow="fold", min_width=NAME)
+    peers = peers_in(outcomes)
+    for column in columns(peers):
         made.add_column(column, justify="right", no_wrap=True)
     for outcome in outcomes:
         made.add_row(Text(outcome.title, "bold"))
-        for name, *row in rows(outcome, limits):
+        for name, *row in rows(outcome, limits, peers):
             made.add_row(Text(f"  {name}"), *row)
     return made
+
+
+def finish_rows(finishes: Iterable[Finish]) -> Iterator[list[str]]:
+    """A row for each recipe: a text for each of `FINISH`."""
+    for recipe, state, cached, bar, others in finishes:
+        apart = [state.asides.get(what, 0.0) for what in ("evaluating", "probing", "compiling")]
+        yield [
+            recipe,
+            f"{state.step:,}",
+            "n/a" if state.validation_loss is None else f"{state.validation_loss:.4f}",
+            f"{state.training:,.1f}",
+            "" if bar is None else f"{bar:,.1f}",
+            "" if bar is None else f"{state.training / bar:.2f}",
+            *(f"{seconds:,.1f}" for seconds in apart[: 3 if cached else 2]),
+            *([f"{cached:,.1f}"] if cached else ["", ""]),
+            "" if others is None else f"{others:.0%}",
+        ]
+
+
+def show_finishes(finishes: Iterable[Finish], rules: Rules) -> None:
+    """Print the race to a loss, and how it is read."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, column in enumerate(FINISH):
+        made.add_column(column, justify="right" if number else "left", no_wrap=bool(number))
+    for row in finish_rows(finishes):
+        made.add_row(*map(Text, row))
+    terminal.show(Text(), Text("loss", "bold"), made, Text(), Text(machine(rules.device)), Text(FINISH_LEGEND, "dim"))
+
+
+def columns_of_sweep(model: GPT, memory: int | None, outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """What a sweep's table tells of one of its jobs: ours, in its fastest form, in tokens/s."""
+    told = {"parameters": str(model.count_parameters())}
+    if memory is not None:
+        told["memory MB"] = f"{memory / 1e6:.0f}"
+    for outcome in outcomes:
+        told[outcome.title] = f"{max(s.speed for s in outcome.standings if s.entry.name == OURS):.0f}"
+    return told
 
 
 def show_facts(told: Iterable[Fact]) -> None:
@@ -148,7 +205,7 @@ def show_facts(told: Iterable[Fact]) -> None:
     terminal.show(grid)
 
 
-def show_outcomes(outcomes: Iterable[Outcome], limits: Limits) -> None:
+def show_outcomes(outcomes: Sequence[Outcome], limits: Limits) -> None:
     """Print the table, and how it is read."""
     products = ", ".join(f"{flops / 1e9:,.0f} GFLOP/s in {name}" for name, flops in limits.flops.items())
     measured = (

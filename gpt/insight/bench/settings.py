@@ -2,16 +2,32 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
-from gpt.config import Choice, Config, UserError
+from gpt.config import ROOT, Choice, Config, UserError, nearest
 from gpt.device import PrecisionName
 from gpt.model.config import GPTConfig
 from gpt.training.optimizer import OptimizerConfig
 from gpt.training.update import refuse_uneven
 
+RECIPES = ROOT / "configs" / "experiment"
+"""Where recipes are, one yaml each."""
+
 VOCABULARY = 2048
 """Rows of the embedding table where model.vocab_size is null: what train.py's default tokenizer learns."""
+
+PeerName = Literal["transformers", "litgpt", "llama_cpp"]
+"""A library that is measured beside ours: the name of its file."""
+
+RaceName = Literal["training", "decoding", "loss"]
 
 PROMPT_TOKENS = 8
 """Length of the prompt that is decoded from, at most half of the context."""
@@ -21,7 +37,7 @@ NEW_TOKENS = 128
 
 
 class BenchSettings(Config):
-    """Measure training and cached decoding in tokens per second, side by side with transformers on the same shape.
+    """Measure training and cached decoding in tokens per second, side by side with other libraries on the same shape.
 
     Takes what train.py takes of a model and its updates. Tokens are random, below model.vocab_size (null: 2048). All
     contenders are measured in turn, in one run; while other programs use the processor, a measurement is repeated.
@@ -29,8 +45,11 @@ class BenchSettings(Config):
     Examples:
         python -m gpt bench
         python -m gpt bench model=baby model.vocab_size=65 batch_size=8
+        python -m gpt bench peers=[transformers,litgpt,llama_cpp] repeats=3
+        python -m gpt bench -m model.n_layer=2,4,8 model.context=64,256 hydra.sweep.dir=growth
+        python -m gpt bench races=[loss] recipes=[nanogpt_cpu]
         python -m gpt bench model=gpt2 model.vocab_size=50257 model.context=256 batch_size=2
-        python -m gpt bench peer=null compile=on decode_batch=[1,16] repeats=3
+        python -m gpt bench peers=[] compile=on decode_batch=[1,16] repeats=3
     """
 
     seed: int = Field(default=1337, ge=0, lt=1 << 63)
@@ -47,12 +66,18 @@ class BenchSettings(Config):
     """Parts of batch_size that are computed one after the other."""
     clip: NonNegativeFloat = 1.0
     """Largest norm of the gradient; 0 does not clip."""
+    races: list[RaceName] = Field(default=["training", "decoding"], min_length=1)
+    """What is measured: speed in training and decoding; loss: what train.py's recipes reach, and in which time."""
+    recipes: list[str] = Field(default=["nanogpt_cpu"], min_length=1)
+    """Who is in the race to a loss: names of configs/experiment, each trained as long as it says."""
+    overrides: str = ""
+    """What train.py takes, for all recipes: overrides='dataset=text dataset.path=notes.txt dataset.holdout=tail'."""
     decode_batch: list[PositiveInt] = Field(default=[1, 8], min_length=1)
     """How many texts are decoded side by side; each number is a race of its own."""
     max_new_tokens: PositiveInt | None = None
     """Tokens to decode after the prompt; null: 128, or as many as the context takes."""
-    peer: Literal["transformers"] | None = "transformers"
-    """What is measured beside; null: nothing."""
+    peers: list[PeerName] = Field(default=["transformers"])
+    """What is measured beside: transformers, litgpt, llama_cpp; [] measures ours alone."""
     repeats: PositiveInt = 5
     """Measurements of each contender, after one that does not count."""
     seconds: PositiveFloat = 3.0
@@ -64,7 +89,16 @@ class BenchSettings(Config):
     model: GPTConfig = Field(default_factory=GPTConfig)
     """Sizes and parts of the model."""
     optimizer: Annotated[OptimizerConfig, Choice("gpt.training.optimizer", "optimizer")]
-    """How gradients become updates; the peer always has AdamW."""
+    """How gradients become updates; peers always have AdamW."""
+
+    @field_validator("recipes")
+    @classmethod
+    def _are_there(cls, recipes: list[str]) -> list[str]:
+        there = sorted(file.stem for file in RECIPES.glob("*.yaml"))
+        for name in recipes:
+            if name not in there:
+                raise ValueError(f"there is no {name!r}; {nearest(name, there)}there are {', '.join(there)}")
+        return recipes
 
     @model_validator(mode="after")
     def _check(self) -> Self:

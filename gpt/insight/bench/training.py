@@ -1,12 +1,13 @@
 """Training side by side: each contender does whole updates, from tokens on the host to new weights.
 
 ours   gpt.training.update.Update with the configured optimizer, as train.py makes it
-peer   forward with labels, backward, the same clipping, fused AdamW
+peers  forward and loss by their own code, backward, the same clipping, fused AdamW
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from typing import Any
 
@@ -23,6 +24,9 @@ from gpt.training.horizon import Horizon
 from gpt.training.optimizer.adamw import FUSED, AdamwConfig
 from gpt.training.parallel import Spread
 from gpt.training.update import MicroBatch, Update
+
+Loss = Callable[[Any, Tensor, Tensor], Tensor]
+"""By a model: of inputs and targets, each (rows, context), the mean in nats."""
 
 UPDATES = 16
 """How many different updates' tokens there are; they come again and again."""
@@ -104,37 +108,52 @@ class OurTraining(Training):
 
 
 class PeerTraining(Training):
-    """Trains the peer."""
+    """Trains a peer.
 
-    def __init__(self, model: nn.Module, settings: BenchSettings) -> None:
+    Args:
+        name: the peer's.
+        model: on its device, in training mode.
+        loss: the mean one of a micro-batch, by the model or what compiling made of it, from inputs and targets.
+        settings: of the updates.
+    """
+
+    def __init__(self, name: str, model: nn.Module, loss: Loss, settings: BenchSettings) -> None:
         super().__init__(model, peer_optimizer(model, settings), settings)
+        self.name = name
+        self.loss = loss
 
     def eager(self, precision: Precision) -> Contender:
         """As it is."""
-        return Contender(Entry("transformers", precision.name), self.work(self._update(self.model, precision)))
+        return Contender(Entry(self.name, precision.name), self.work(self._update(self.model, precision)))
 
     def compiled(self, precision: Precision) -> Contender:
         """Compiled now."""
         update, start = self._update(torch.compile(self.model), precision), time.perf_counter()
         update(self.batches[0])
-        return Contender(Entry("transformers", precision.name, time.perf_counter() - start), self.work(update))
+        return Contender(Entry(self.name, precision.name, time.perf_counter() - start), self.work(update))
 
     def _update(self, forward: Any, precision: Precision) -> "PeerUpdate":
-        return PeerUpdate(forward, self.optimizer, self.settings.clip, precision)
+        return PeerUpdate(partial(self.loss, forward), self.optimizer, self.settings.clip, precision)
 
 
 class PeerUpdate:
-    """The peer's update.
+    """A peer's update.
 
     Args:
-        forward: the model, or what compiling made of it.
+        loss: the mean one of a micro-batch, from inputs and targets.
         optimizer: over its parameters.
         clip: largest norm of the gradient; 0 does not clip.
         precision: of the forward.
     """
 
-    def __init__(self, forward: Any, optimizer: optim.Optimizer, clip: float, precision: Precision) -> None:
-        self.forward = forward
+    def __init__(
+        self,
+        loss: Callable[[Tensor, Tensor], Tensor],
+        optimizer: optim.Optimizer,
+        clip: float,
+        precision: Precision,
+    ) -> None:
+        self.loss = loss
         self.optimizer = optimizer
         self.clip = clip
         self.precision = precision
@@ -142,10 +161,9 @@ class PeerUpdate:
 
     def __call__(self, micro_batches: Sequence[MicroBatch]) -> Tensor:
         """One update; the loss of its last micro-batch, a scalar on the device."""
-        for inputs, _ in micro_batches:
-            there = inputs.to(self.precision.device)
+        for inputs, targets in micro_batches:
             with self.precision.autocast():
-                loss = self.forward(input_ids=there, labels=there, use_cache=False).loss  # it shifts the labels itself
+                loss = self.loss(inputs.to(self.precision.device), targets.to(self.precision.device))
             self.scaler.scale(loss / len(micro_batches)).backward()
         self.scaler.unscale_(self.optimizer)
         if self.clip:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import torch
 
-from gpt.insight.bench.limits import synchronize
 from gpt.insight.bench.load import foreign_share, read
 from gpt.insight.bench.race import DISTURBED, Rules, rotated
 from gpt.insight.cost.costs import Generation
 from gpt.model.gpt import GPT
+from gpt.peak import synchronize
 
 
 class Text(NamedTuple):

@@ -75,7 +75,8 @@ class Console(Logger):
                 f"({metrics['validation_bits_per_byte']:.4f} bits per byte)"
             )
             return
-        status = f"{step}  loss {metrics['loss']:.3f}  {metrics['tokens_per_second']:,.0f} tokens/s"
+        speed = f"{metrics['tokens_per_second']:,.0f} tokens/s ({metrics['mfu']:.0%} of peak)"
+        status = f"{step}  loss {metrics['loss']:.3f}  {speed}"
         if self.resumed:  # what was done before says nothing of how fast the rest goes
             self.bar.reset(self.task, completed=progress)  # type: ignore[arg-type]  # it takes any number
             self.resumed = False

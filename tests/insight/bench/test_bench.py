@@ -9,7 +9,7 @@ import torch
 
 from gpt.device import has_native_bf16
 from gpt.insight.bench import bench as module
-from gpt.insight.bench.bench import bench, precisions_of, races
+from gpt.insight.bench.bench import bench, precisions_of, races, training_memory
 from gpt.insight.bench.limits import Limits, Sizes, measure_limits
 from gpt.model.gpt import GPT
 
@@ -35,21 +35,51 @@ def test_a_row_for_each_contender_under_its_race(bench_settings, small_machine, 
         "decoding, batch 3",
     ]
     assert ROW.findall(out) == [(who, name) for name in NATIVE for who in ("ours", "transformers")] * 3
-    assert re.search(r"^peer +transformers 5\.\S+, GPT2LMHeadModel, 3,\d\d\d parameters$", out, re.M)
+    assert re.search(r"^transformers +5\.\S+, GPT2LMHeadModel, 3,\d\d\d parameters$", out, re.M)
 
 
 def test_without_a_peer_only_ours(bench_settings, small_machine, capsys):
-    bench(bench_settings(peer=None, precision="fp32"), None)
+    bench(bench_settings(peers=[], precision="fp32"), None)
     out = capsys.readouterr().out
     assert ROW.findall(out) == [("ours", "fp32")] * 3
-    assert not re.search("^peer ", out, re.M)
+    assert not re.search("^transformers ", out, re.M)
+
+
+def test_a_sweep_is_told_ours_in_its_fastest_form(bench_settings, small_machine):
+    settings = bench_settings(peers=[], decode_batch=[2])
+    told = bench(settings, None)
+    assert list(told) == [
+        "parameters",
+        *(["memory MB"] if "memory MB" in told else []),
+        "training",
+        "decoding, batch 2",
+    ]
+    assert told["parameters"] == str(GPT(settings.shape).count_parameters())
+
+
+def test_the_memory_of_an_update_is_that_of_its_optimizer_and_gradients_at_least(bench_settings, shape):
+    """Of 2 million weights in fp32: two moments and a gradient are 24 MB."""
+    settings = bench_settings(model=shape("llama", d_model=256, n_layer=4))
+    model = GPT(settings.shape)
+    memory = training_memory(model, settings, precisions_of(bench_settings(precision="fp32"), CPU)[0])
+    assert memory is None or 12 * model.count_parameters() < memory < 40 * model.count_parameters()
+
+
+def test_only_the_races_that_are_asked_for(bench_settings, small_machine, capsys, monkeypatch):
+    bench(bench_settings(peers=[], precision="fp32", races=["decoding"], decode_batch=[2]), None)
+    assert ROW.findall(capsys.readouterr().out) == [("ours", "fp32")]
+    monkeypatch.setattr(module, "run_recipes", lambda settings, rules: iter(()))
+    bench(bench_settings(races=["loss"]), None)
+    out = capsys.readouterr().out
+    assert ROW.findall(out) == []
+    assert "1,536,000 tokens" in out
 
 
 def test_a_shape_without_a_peer_is_said_and_ours_is_measured(bench_settings, shape, small_machine, capsys):
     model = shape("qwen3", feedforward={"name": "relu2"})
     bench(bench_settings(model=model, precision="fp32", decode_batch=[1]), None)
     out = capsys.readouterr().out
-    assert re.search(r"^peer +none: transformers has no class with .*relu2", out, re.M)
+    assert re.search(r"^transformers +none: transformers has no model with .*relu2", out, re.M)
     assert ROW.findall(out) == [("ours", "fp32")] * 2
 
 
@@ -59,10 +89,10 @@ def test_precisions(bench_settings):
 
 
 def test_weights_are_decoded_in_the_precision_and_training_keeps_its_own(bench_settings):
-    settings = bench_settings(peer=None)
+    settings = bench_settings(peers=[])
     model = GPT(settings.shape)
     precisions = precisions_of(bench_settings(precision="bf16"), CPU)
-    training, decoding, _ = races(model, None, precisions, settings)
+    training, decoding, _ = races(model, [], precisions, settings)
     assert [contender.entry for contender in training.contenders] == [("ours", "bf16", None)]
     assert decoding.contenders[0].work.model.embedding.weight.dtype == torch.bfloat16
     assert model.embedding.weight.dtype == torch.float32
@@ -70,18 +100,18 @@ def test_weights_are_decoded_in_the_precision_and_training_keeps_its_own(bench_s
 
 def test_each_race_has_its_own_limit(bench_settings):
     """Training is bounded by the matrix product, decoding by the bandwidth: 3 rows write more than 1."""
-    settings = bench_settings(peer=None, decode_batch=[1, 3])
+    settings = bench_settings(peers=[], decode_batch=[1, 3])
     limits = Limits({"fp32": 1e6}, 1e6)
     model = GPT(settings.shape)
-    ceilings = [race.ceiling(limits)["fp32"] for race in races(model, None, precisions_of(settings, CPU), settings)]
+    ceilings = [race.ceiling(limits)["fp32"] for race in races(model, [], precisions_of(settings, CPU), settings)]
     assert ceilings[0] == 1e6 / model.flops_per_token()
     assert ceilings[1] < ceilings[2] < 3 * ceilings[1]
 
 
 def test_the_peers_package_is_not_imported_for_nothing():
     code = (
-        "import sys; from gpt.insight.bench import bench; from gpt.insight.bench.peer import peer_of; "
-        "from gpt.model.gpt import GPT; from gpt.model.config import GPTConfig; "
-        "peer_of(GPT(GPTConfig(vocab_size=3))); sys.exit('transformers' in sys.modules)"
+        "import sys; from gpt.insight.bench import bench; from gpt.insight.bench.peer import litgpt, transformers; "
+        "from gpt.insight.bench.peer import llama_cpp; sys.exit(bool({'transformers', 'litgpt', 'llama_cpp', 'gguf'} "
+        "& sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

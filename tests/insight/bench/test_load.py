@@ -1,3 +1,5 @@
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -38,3 +40,10 @@ def test_our_own_work_is_counted_as_ours_and_as_the_machines():
     assert before.machine is not None
     assert after.machine is not None
     assert after.machine - before.machine >= 0.15  # in ticks of a hundredth of a second
+
+
+def test_the_work_of_a_process_that_has_ended_is_ours():
+    code = "import time; begin = time.process_time()\nwhile time.process_time() - begin < 0.1: sum(range(10_000))"
+    before = read()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert read().own - before.own >= 0.1

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from gpt.insight import terminal
 from gpt.insight.bench.limits import Limits
-from gpt.insight.bench.page import facts, rows, show_outcomes, table
+from gpt.insight.bench.page import columns_of_sweep, facts, peers_in, rows, show_outcomes, table
 from gpt.insight.bench.race import Entry, Outcome, Standing
 from gpt.model.gpt import GPT
 
@@ -31,7 +31,7 @@ def outcome(title: str = "training") -> Outcome:
 
 def test_ratios_and_shares_are_of_medians():
     """The peer's fastest is eager fp32, 25; its compiled form is a row, and no yardstick."""
-    assert list(rows(outcome(), LIMITS)) == [
+    assert list(rows(outcome(), LIMITS, ["transformers"])) == [
         ["ours", "fp32", "50.0", "10.0 - 60.0", "2.00", "2.00", "50%", ""],
         ["transformers", "fp32", "25.0", "20.0 - 30.0", "1.00", "1.00", "25%", ""],
         ["ours", "bf16", "85.0", "80.0 - 90.0", "4.25", "3.40", "21%", "2 of 3"],
@@ -41,9 +41,32 @@ def test_ratios_and_shares_are_of_medians():
     ]
 
 
+def test_each_peer_is_a_yardstick_for_numbers_of_its_size():
+    """llama.cpp has fp16 where ours has bf16."""
+    standings = [
+        Standing(Entry("ours", "bf16"), [80.0]),
+        Standing(Entry("transformers", "bf16"), [40.0]),
+        Standing(Entry("llama_cpp", "fp16"), [160.0]),
+        Standing(Entry("llama_cpp", "fp32"), [320.0]),
+    ]
+    several = [Outcome("decoding", standings, lambda limits: dict.fromkeys(("fp32", "bf16", "fp16"), 400.0))]
+    assert peers_in(several) == ["transformers", "llama_cpp"]
+    ours, *_, theirs = rows(several[0], LIMITS, peers_in(several))
+    assert ours == ["ours", "bf16", "80.0", "80.0 - 80.0", "2.00", "0.50", "0.25", "20%", ""]
+    assert theirs[4:7] == ["", "1.00", "1.00"]
+
+
+def test_a_sweep_tells_of_ours_at_its_fastest(shape):
+    """20,000 tokens/s, compiled."""
+    model = GPT(shape("gpt2"))
+    told = columns_of_sweep(model, 12_345_678, [outcome("training")])
+    assert told == {"parameters": "3616", "memory MB": "12", "training": "20000"}
+    assert columns_of_sweep(model, None, []) == {"parameters": "3616"}
+
+
 def test_without_a_peer_there_is_no_ratio():
     alone = Outcome("training", [Standing(Entry("ours", "fp32"), [50.0])], ceiling)
-    assert list(rows(alone, LIMITS)) == [["ours", "fp32", "50.0", "50.0 - 50.0", "", "", "50%", ""]]
+    assert list(rows(alone, LIMITS, [])) == [["ours", "fp32", "50.0", "50.0 - 50.0", "", "50%", ""]]
 
 
 def test_nothing_is_cut_off_where_the_output_is_no_terminal(capsys):

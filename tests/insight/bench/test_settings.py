@@ -40,7 +40,9 @@ def test_the_default_vocabulary_is_that_of_the_default_tokenizer():
         (["batch_size=8", "accumulate=3"], "accumulate: batch_size 8 is not divisible by accumulate 3"),
         (["decode_batch=[]"], "decode_batch: "),
         (["decode_batch=[0]"], "decode_batch.0: "),
-        (["peer=nanogpt"], "peer: "),
+        (["peers=[nanogpt]"], "peers.0: "),
+        (["recipes=[nanogpt]"], "recipes: there is no 'nanogpt'; did you mean nanogpt_cpu? there are attention, "),
+        (["races=[]"], "races: "),
         (["repeat=3"], "repeat: there is no such setting; did you mean repeats"),
         (["seconds=0"], "seconds: "),
     ],
@@ -54,4 +56,9 @@ def test_a_mistake_is_one_line(overrides, message):
 
 def test_off_is_a_word():
     assert composed("compile=off").compile == "off"
-    assert composed("peer=null").peer is None
+    assert composed("peers=[]").peers == []
+
+
+def test_overrides_are_taken_as_they_are_typed():
+    typed = "dataset=text dataset.path=notes, [old].txt"
+    assert composed(f"overrides={typed}").overrides == typed

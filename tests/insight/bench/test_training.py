@@ -1,8 +1,10 @@
+from functools import partial
+
 import pytest
 import torch
 
 from gpt.device import choose_precision
-from gpt.insight.bench.peer import peer_of
+from gpt.insight.bench.peer.transformers import build, loss
 from gpt.insight.bench.training import OurTraining, PeerTraining, PeerUpdate, peer_optimizer, random_updates
 from gpt.model.gpt import GPT
 from gpt.training.optimizer.muon import MuonConfig
@@ -15,7 +17,7 @@ FP32 = choose_precision("fp32", CPU)
 def peer(shape):
     pytest.importorskip("transformers")
     torch.manual_seed(0)
-    return peer_of(GPT(shape("qwen3"))).build()
+    return build(GPT(shape("qwen3"))).model
 
 
 def test_an_update_has_the_rows_and_parts_that_are_set(bench_settings):
@@ -29,7 +31,7 @@ def test_an_update_has_the_rows_and_parts_that_are_set(bench_settings):
 
 def test_both_see_the_same_tokens_and_count_them_alike(bench_settings, peer):
     settings = bench_settings(batch_size=4, accumulate=2)
-    ours, theirs = OurTraining(GPT(settings.shape), settings), PeerTraining(peer, settings)
+    ours, theirs = OurTraining(GPT(settings.shape), settings), PeerTraining("transformers", peer, loss, settings)
     assert all(
         a.equal(b)
         for one, two in zip(ours.batches, theirs.batches, strict=True)
@@ -43,7 +45,10 @@ def test_both_see_the_same_tokens_and_count_them_alike(bench_settings, peer):
 def test_a_part_of_work_changes_all_weights(precision, bench_settings, peer):
     settings = bench_settings()
     model, chosen = GPT(settings.shape), choose_precision(precision, CPU)
-    for trained, training in ((model, OurTraining(model, settings)), (peer, PeerTraining(peer, settings))):
+    for trained, training in (
+        (model, OurTraining(model, settings)),
+        (peer, PeerTraining("transformers", peer, loss, settings)),
+    ):
         before = [parameter.detach().clone() for parameter in trained.parameters()]
         contender = training.eager(chosen)
         assert (contender.entry.precision, contender.entry.compile_seconds) == (precision, None)
@@ -60,7 +65,7 @@ def test_the_peers_update_in_parts_is_that_of_the_whole_and_clipped(bench_settin
 
     def moved(micro_batches, clip: float) -> torch.Tensor:
         peer.load_state_dict(start, strict=False)
-        PeerUpdate(peer, torch.optim.SGD(peer.parameters(), lr=1.0), clip, FP32)(micro_batches)
+        PeerUpdate(partial(loss, peer), torch.optim.SGD(peer.parameters(), lr=1.0), clip, FP32)(micro_batches)
         return torch.cat([(p.detach() - start[name]).flatten() for name, p in peer.named_parameters()])
 
     whole = moved([(inputs, targets)], clip=0.0)

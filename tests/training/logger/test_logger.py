@@ -83,7 +83,7 @@ def console(terminal):
 
 
 def training(step, loss=2.5):
-    return {"step": step, "loss": loss, "tokens_per_second": 12345.6}
+    return {"step": step, "loss": loss, "tokens_per_second": 12345.6, "mfu": 0.123}
 
 
 def test_plain_lines_where_there_is_no_terminal():
@@ -98,7 +98,7 @@ def test_plain_lines_where_there_is_no_terminal():
     assert lines[-1] == "step 100: validation loss 3.2500 (1.5000 bits per byte)"
     progress = [line for line in lines if "tokens/s" in line]
     assert 15 <= len(progress) <= 21
-    assert progress[-1] == "step 100  loss 2.500  12,346 tokens/s  100%"
+    assert progress[-1] == "step 100  loss 2.500  12,346 tokens/s (12% of peak)  100%"
 
 
 def test_a_bar_where_there_is_one():

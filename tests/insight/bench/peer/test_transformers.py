@@ -1,10 +1,13 @@
 import pytest
 import torch
 
-from gpt.insight.bench import peer
-from gpt.insight.bench.peer import NoPeerError, peer_of, require_package
+from gpt.device import choose_precision
+from gpt.insight.bench.decoding import random_prompts
+from gpt.insight.bench.peer import NoPeerError
+from gpt.insight.bench.peer.transformers import DIFFERS, SETTINGS, build
 from gpt.model.gpt import GPT
 
+pytest.importorskip("transformers")
 CLASSES = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "qwen3": "Qwen3ForCausalLM"}
 
 
@@ -12,48 +15,41 @@ def parameters(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-@pytest.fixture
-def transformers():
-    return pytest.importorskip("transformers")
-
-
-def test_the_peer_has_as_many_parameters(transformers, kind, shape):
+def test_the_peer_has_as_many_parameters(kind, shape):
     ours = GPT(shape(kind))
-    found = peer_of(ours)
-    assert (found.kind, found.differs) == (kind, ())
-    built = found.build()
-    assert type(built).__name__ == CLASSES[kind]
-    assert parameters(built) == ours.count_parameters()
-    assert built.config._attn_implementation == "sdpa"
-    assert built.training
+    peer = build(ours)
+    assert peer.description.endswith(f", {CLASSES[kind]}, {ours.count_parameters():,} parameters")
+    assert parameters(peer.model) == ours.count_parameters()
+    assert peer.model.config._attn_implementation == "sdpa"
+    assert peer.model.training
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_tied_or_not(transformers, kind, tied, shape):
+def test_tied_or_not(kind, tied, shape):
     ours = GPT(shape(kind, tied=tied))
-    assert parameters(peer_of(ours).build()) == ours.count_parameters()
+    assert parameters(build(ours).model) == ours.count_parameters()
 
 
-def test_gpt2_without_biases_is_measured_beside_one_with_them(transformers, shape):
+def test_gpt2_without_biases_is_measured_beside_one_with_them(shape):
     """Biases of qkv 48, out 16, input 64, output 16, and of three layer norms 48: 192 of a block and the last norm."""
     ours = GPT(shape("gpt2", bias=False))
-    found = peer_of(ours)
-    assert found.differs == ("it has biases",)
-    assert parameters(found.build()) - ours.count_parameters() == 48 + 16 + 64 + 16 + 3 * 16
+    peer = build(ours)
+    assert peer.description.endswith(", 192 more; it has biases")
+    assert parameters(peer.model) - ours.count_parameters() == 48 + 16 + 64 + 16 + 3 * 16
 
 
-def test_biases_in_llama_agree_and_in_qwen3_are_missing_in_the_feedforward(transformers, shape):
+def test_biases_in_llama_agree_and_in_qwen3_are_missing_in_the_feedforward(shape):
     """SwiGLU of 64: biases of gate and up 128, of the output 16."""
     ours = GPT(shape("llama", bias=True))
-    assert parameters(peer_of(ours).build()) == ours.count_parameters()
+    assert parameters(build(ours).model) == ours.count_parameters()
     ours = GPT(shape("qwen3", bias=True))
-    found = peer_of(ours)
-    assert found.differs == ("its feedforward has no biases",)
-    assert ours.count_parameters() - parameters(found.build()) == 128 + 16
+    peer = build(ours)
+    assert peer.description.endswith(", 144 fewer; its feedforward has no biases")
+    assert ours.count_parameters() - parameters(peer.model) == 128 + 16
 
 
 def test_its_settings_are_ours(kind, shape):
-    settings = dict(peer_of(GPT(shape(kind, norm_eps=1e-4, dropout=0.25))).settings)
+    settings = SETTINGS[kind](GPT(shape(kind, norm_eps=1e-4, dropout=0.25)))
     assert settings["vocab_size"] == 11
     assert settings["eos_token_id"] is None  # else it might stop before ours
     if kind == "gpt2":
@@ -67,11 +63,11 @@ def test_its_settings_are_ours(kind, shape):
         assert settings["rms_norm_eps"] == 1e-4
 
 
-def test_the_same_weights_give_the_same_logits(transformers, shape):
+def test_the_same_weights_give_the_same_logits(shape):
     """So the shape is the same in all that parameter counts do not show: activation, order, base of the angles."""
     torch.manual_seed(0)
     ours = GPT(shape("qwen3")).eval()
-    theirs = peer_of(ours).build().eval()
+    theirs = build(ours).model.eval()
     block, layer = ours.blocks[0], theirs.model.layers[0]
     query, key, value = block.attention.qkv.weight.split([24, 12, 12])
     gate, up = block.feedforward.input.weight.chunk(2)
@@ -92,31 +88,25 @@ def test_the_same_weights_give_the_same_logits(transformers, shape):
         torch.testing.assert_close(theirs(tokens).logits, ours(tokens), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "settings, reason",
-    [
-        ({"feedforward": {"name": "relu2"}}, "feedforward relu2 and qk_norm true"),
-        ({"position": {"name": "alibi"}}, "position alibi"),
-        ({"norm": "layernorm"}, "layernorm"),
-    ],
-)
-def test_a_shape_that_no_class_has(settings, reason, shape):
-    with pytest.raises(NoPeerError, match=f"^transformers has no class with .*{reason}"):
-        peer_of(GPT(shape("qwen3", **settings)))
+def test_what_is_said_of_dropout(kind, shape):
+    told = DIFFERS[kind](shape(kind, dropout=0.1))
+    assert told == ([] if kind == "gpt2" else ["it drops attention weights only"])
 
 
-def test_gpt2_with_fewer_key_heads_has_no_peer(shape):
-    with pytest.raises(NoPeerError, match="n_kv_head"):
-        peer_of(GPT(shape("gpt2", n_kv_head=1)))
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_it_writes_as_many_tokens_as_are_asked_for(kind, rows, precision, bench_settings):
+    """4 after a prompt of 4, which is all that the context of 8 takes."""
+    settings = bench_settings(kind)
+    peer = build(GPT(settings.shape))
+    precise = choose_precision(precision, torch.device("cpu"))
+    contender = peer.decoding(precise, random_prompts(settings, rows), settings.new_tokens)
+    assert contender.entry == ("transformers", precision, None)
+    assert contender.work() == rows * 4
+    assert peer.model.training
 
 
-def test_what_is_not_installed_is_one_sentence_with_the_way_out(monkeypatch):
-    def missing(name: str) -> str:
-        raise peer.PackageNotFoundError(name)
-
-    monkeypatch.setattr(peer, "version", missing)
-    with pytest.raises(NoPeerError, match=r"transformers is not installed; .*pip install -e '\.\[dev\]'$"):
-        require_package()
-    monkeypatch.setattr(peer, "version", lambda name: "4.57.1")
+def test_another_major_version_is_none(monkeypatch, shape):
+    monkeypatch.setattr("gpt.insight.bench.peer.version", lambda name: "4.57.1")
     with pytest.raises(NoPeerError, match=r"transformers 4\.57\.1 is installed, 5\.x is needed"):
-        require_package()
+        build(GPT(shape("llama")))
