@@ -39,7 +39,7 @@ class GPT(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layer))
         self.norm = build_norm(config, config.d_model)
-        self.head = None if config.tied else nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.head: nn.Module | None = None if config.tied else nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.initialise()
 
     def initialise(self) -> None:
@@ -95,7 +95,7 @@ class GPT(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(batch, length, d_model) -> (batch, length, vocab_size)."""
-        return F.linear(hidden, self.embedding.weight if self.head is None else self.head.weight)
+        return F.linear(hidden, self.embedding.weight) if self.head is None else self.head(hidden)
 
     def build_cache(self, capacity: int) -> Cache:
         """An empty cache for `capacity` tokens a row, prompt and new ones together."""

@@ -1,5 +1,6 @@
 """`python -m gpt bench`: make the contenders, run the races, print what was found."""
 
+import time
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import partial
@@ -9,6 +10,8 @@ from typing import Any
 import torch
 
 from gpt.device import DTYPES, Precision, check_memory, choose_device, choose_precision, prepare_device
+from gpt.generation.decoder.compiled import Compiled
+from gpt.generation.decoder.prepared import Quantize
 from gpt.insight.bench import page
 from gpt.insight.bench.decoding import OurDecoding, PeerDecoding, random_prompts
 from gpt.insight.bench.limits import decoding_ceiling, measure_limits, training_ceiling
@@ -18,7 +21,6 @@ from gpt.insight.bench.race import Contender, Entry, Race, Rules, run
 from gpt.insight.bench.settings import BenchSettings
 from gpt.insight.bench.training import OurTraining, PeerTraining, Training
 from gpt.model.gpt import GPT
-from gpt.run import laid_out
 
 
 def bench(settings: BenchSettings, _: Path | None) -> None:
@@ -71,7 +73,7 @@ def races(model: GPT, peer: Any, precisions: Sequence[Precision], settings: Benc
     """Training, then decoding in each number of texts; each race's contenders are made when it is its turn."""
     training = training_contenders(model, peer, precisions, settings)
     yield Race("training", list(training), partial(training_ceiling, model))
-    copies = [(p, laid_out(in_precision(model, p)), in_precision(peer, p) if peer else None) for p in precisions]
+    copies = [(p, in_precision(model, p), in_precision(peer, p) if peer else None) for p in precisions]
     for rows in settings.decode_batch:
         ceiling = partial(decoding_ceiling, model, rows, settings.prompt_tokens, settings.new_tokens)
         yield Race(f"decoding, batch {rows}", list(decoding_contenders(copies, settings, rows)), ceiling)
@@ -101,6 +103,26 @@ def decoding_contenders(
         yield Contender(Entry("ours", precision.name), OurDecoding(ours, prompts, settings.new_tokens))
         if peer:
             yield Contender(Entry("transformers", precision.name), PeerDecoding(peer, prompts, settings.new_tokens))
+    precision, ours, _ = models[-1]
+    if ours.embedding.weight.device.type == "cpu":
+        yield Contender(Entry("ours, int8", precision.name), OurDecoding(ours, prompts, settings.new_tokens, "int8"))
+    if settings.compile != "off":
+        yield from compiled_decoding(models, prompts, settings)
+
+
+def compiled_decoding(
+    models: Sequence[tuple[Precision, GPT, Any]], prompts: Sequence[Sequence[int]], settings: BenchSettings
+) -> Iterator[Contender]:
+    """Ours compiled now, in each precision; without those of which a warning has told that it failed."""
+    kinds: list[tuple[Precision, GPT, Quantize | None]] = [(precision, ours, None) for precision, ours, _ in models]
+    if kinds[-1][1].embedding.weight.device.type == "cpu":
+        kinds.append((*kinds[-1][:2], "int8"))
+    for precision, ours, quantize in kinds:
+        work, start = OurDecoding(ours, prompts, settings.new_tokens, quantize, settings.compile), time.perf_counter()
+        work()
+        if isinstance(work.decoder, Compiled):
+            name = f"ours, {quantize}" if quantize else "ours"
+            yield Contender(Entry(name, precision.name, time.perf_counter() - start), work)
 
 
 def in_precision(model: Any, precision: Precision) -> Any:

@@ -104,7 +104,7 @@ def rows(outcome: Outcome, limits: Limits) -> Iterator[list[str]]:
 
 def is_peer(standing: Standing) -> bool:
     """Whether it is not ours."""
-    return standing.entry.name != "ours"
+    return not standing.entry.name.startswith("ours")
 
 
 def count(speed: float) -> str:
