@@ -12,9 +12,9 @@ from gpt.run import load
 
 def sample(settings: SampleSettings, _: Path | None) -> None:
     """Open a run's folder and let its model write; texts go to standard output, all else to standard error."""
-    run = load(settings.run, settings.device, settings.precision)
+    run = load(settings.run, settings.device, settings.precision, settings.compile, settings.quantize)
     texts = run.texts(settings.texts(), settings)
-    print(run.describe(), *texts.notices, sep="\n", file=sys.stderr)
+    print(run.describe(), f"decoding: {run.decoding.told}", *texts.notices, sep="\n", file=sys.stderr)
     started = time.perf_counter()
     show(texts, settings.stream)
     seconds = time.perf_counter() - started

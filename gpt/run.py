@@ -12,8 +12,10 @@ from gpt import checkpoint
 from gpt.checkpoint import OPTIMIZER, Checkpoint
 from gpt.config import UserError, parse
 from gpt.data.tokenizer import Tokenizer
-from gpt.device import DTYPES, PrecisionName, choose_device, choose_precision
+from gpt.device import DTYPES, CompileMode, PrecisionName, choose_device, choose_precision
 from gpt.files import nearby
+from gpt.generation.decoder.choice import Decoding
+from gpt.generation.decoder.prepared import Quantize, check_quantize
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
@@ -40,6 +42,8 @@ class Run:
     """The one that it was trained with."""
     config: dict[str, Any]
     """The run's whole configuration, as plain data."""
+    decoding: Decoding
+    """How the model sees the tokens that it writes."""
 
     def describe(self) -> str:
         """Which weights these are, and where they compute, in a line."""
@@ -53,7 +57,7 @@ class Run:
 
     def texts(self, prompts: Sequence[str], settings: GenerationSettings) -> TextGeneration:
         """Texts being written, to be iterated over; `generate` is the simple way."""
-        return TextGeneration(self.model, self.tokenizer, prompts, settings)
+        return TextGeneration(self.model, self.tokenizer, prompts, settings, self.decoding)
 
     @overload
     def generate(self, prompt: str, **settings: Any) -> str: ...
@@ -82,7 +86,13 @@ class Run:
         return texts[0] if isinstance(prompt, str) and chosen.num_samples == 1 else texts
 
 
-def load(run: str | Path = "latest", device: str | torch.device = "auto", precision: PrecisionName = "auto") -> Run:
+def load(
+    run: str | Path = "latest",
+    device: str | torch.device = "auto",
+    precision: PrecisionName = "auto",
+    compile: CompileMode = "auto",
+    quantize: Quantize | None = None,
+) -> Run:
     """Open a run's folder: its best checkpoint, or its last where none was evaluated.
 
     Args:
@@ -91,35 +101,27 @@ def load(run: str | Path = "latest", device: str | torch.device = "auto", precis
         device: auto, cuda, cuda:1, mps or cpu.
         precision: auto (what is fastest there for a model of this size), fp32, bf16 or fp16, of weights and all that
             is computed with them.
+        compile: off; auto compiles the step that writes a token where so many are asked for at once that it repays
+            itself; on; strict.
+        quantize: int8 rounds the weights to 8 bits for all tokens after the prompt; None: as trained.
 
     Raises:
         UserError: no such run, no checkpoint in it, or a checkpoint that is damaged.
     """
     where = choose_device(str(device))
     choose_precision(precision, where)  # refuses what the device lacks, before anything is read
+    check_quantize(quantize, where)
     folder = latest() if str(run) == "latest" else Path(run)
     point, which = choose_checkpoint(folder)
     checkpoint.verify(point.folder, without=OPTIMIZER)
     model, config = load_model(point.folder, where)
     tokenizer = checkpoint.load_tokenizer(point.folder)
     check_tokenizer(point.folder, tokenizer)
-    if precision == "auto" and where.type == "cpu" and model.count_parameters() < LARGE:
+    if precision == "auto" and where.type == "cpu" and not quantize and model.count_parameters() < LARGE:
         precision = "fp32"
     computes = choose_precision(precision, where)
-    return Run(folder, point, which, laid_out(model.to(DTYPES[computes.name])), tokenizer, config)
-
-
-def laid_out(model: GPT) -> GPT:
-    """The model, laid out for one token at a time.
-
-    A CPU multiplies one row faster by fp32 weights that are stored by columns, where they are taller than wide, as the
-    head is.
-    """
-    for parameter in model.parameters():
-        tall = parameter.ndim == 2 and parameter.shape[0] > parameter.shape[1]
-        if tall and parameter.device.type == "cpu" and parameter.dtype == torch.float32:
-            parameter.data = parameter.data.t().contiguous().t()
-    return model
+    model = model.to(DTYPES[computes.name])
+    return Run(folder, point, which, model, tokenizer, config, Decoding(model, compile, quantize))
 
 
 def choose_checkpoint(folder: Path) -> tuple[Checkpoint, str]:

@@ -11,8 +11,7 @@ from gpt import run as runs
 from gpt.config import UserError
 from gpt.device import has_native_bf16
 from gpt.model.config import GPTConfig
-from gpt.run import laid_out, load
-from gpt.weights import load_model
+from gpt.run import load
 
 CONFIG = GPTConfig(vocab_size=100, context=16, n_layer=1, n_head=2, d_model=8)
 
@@ -106,16 +105,3 @@ def test_more_rows_than_tokens_are_no_fault(tmp_path, make_run):
     make_run(tmp_path / "run", config=CONFIG.model_copy(update={"vocab_size": 320}))
     opened = load(tmp_path / "run")
     assert (opened.tokenizer.vocab_size, len(opened.model.embedding.weight)) == (257, 320)
-
-
-def test_tall_weights_are_stored_by_columns_and_mean_the_same(tmp_path, make_run):
-    opened = make_run(tmp_path / "run")
-    before = load_model(opened.last.folder, torch.device("cpu"))[0]
-    tokens = torch.arange(12)[None]
-    wanted = before(tokens)
-    model = laid_out(before)
-    strides = {name: p.stride() for name, p in model.named_parameters() if p.ndim == 2}
-    assert strides["embedding.weight"] == (1, 257), "257 rows of 8"
-    assert strides["blocks.0.attention.qkv.weight"] == (1, 24), "24 rows of 8"
-    assert strides["blocks.0.feedforward.output.weight"][1] == 1, "wider than tall"
-    assert torch.allclose(model(tokens), wanted, rtol=1e-5, atol=1e-6)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt.config import UserError
+from gpt.generation.decoder import Decoder
 from gpt.generation.reader import Reader, Windows
 from gpt.generation.sampler import next_token, uniforms
 from gpt.generation.settings import GenerationSettings, Overflow
@@ -21,7 +22,11 @@ NOTHING = -1
 
 
 def generate(
-    model: GPT, prompts: Sequence[Sequence[int]], settings: GenerationSettings, vocab_size: int
+    model: GPT,
+    prompts: Sequence[Sequence[int]],
+    settings: GenerationSettings,
+    vocab_size: int,
+    decoder: Decoder | None = None,
 ) -> Generator[Tensor]:
     """Continue each prompt `num_samples` times; the samples of a prompt are neighbouring rows.
 
@@ -33,6 +38,7 @@ def generate(
         settings: number of tokens, sampling, and what happens past the context. `stop` is text, and not seen
             here.
         vocab_size: the tokenizer's; the model's table may have more rows, but those ids are never chosen.
+        decoder: sees all tokens but the prompts; None: the model as it is.
 
     Yields:
         (rows,) int64 on the model's device, the step's tokens; `NOTHING` for a row whose window is full
@@ -49,7 +55,7 @@ def generate(
         refuse_overflow(prompts, settings.max_new_tokens, model.config.context)
     check(prompts, prompt_limit(model, settings.overflow), table)
     rows = [list(prompt) for prompt in prompts for _ in range(settings.num_samples)]
-    return _steps(model, rows, settings, vocab_size)
+    return _steps(model, rows, settings, vocab_size, decoder)
 
 
 def prompt_limit(model: GPT, overflow: Overflow) -> int | None:
@@ -97,9 +103,11 @@ def crop(prompts: Sequence[Sequence[int]], limit: int | None, overflow: Overflow
 
 
 @torch.inference_mode()
-def _steps(model: GPT, rows: list[list[int]], settings: GenerationSettings, vocab_size: int) -> Generator[Tensor]:
+def _steps(
+    model: GPT, rows: list[list[int]], settings: GenerationSettings, vocab_size: int, decoder: Decoder | None
+) -> Generator[Tensor]:
     """`generate` for checked rows."""
-    texts = (Reader if model.endless else Windows)(model, rows, settings.max_new_tokens)
+    texts = (Reader if model.endless else Windows)(model, rows, settings.max_new_tokens, decoder)
     room = [model.config.context - len(row) for row in rows]
     wanted = settings.max_new_tokens
     counts = [min(wanted, free) if settings.overflow == "stop" else wanted for free in room]

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from gpt.generation.decoder import Decoder
 from gpt.model.cache import Cache
 from gpt.model.gpt import GPT
 from gpt.model.mask import Where
@@ -30,10 +31,12 @@ class Reader:
         model: sees the rows.
         rows: the prompts' ids, one list per row.
         max_new_tokens: how many tokens will be appended; the cache is no longer than that needs.
+        decoder: sees all tokens but the prompts; None: the model as it is.
     """
 
-    def __init__(self, model: GPT, rows: list[list[int]], max_new_tokens: int) -> None:
+    def __init__(self, model: GPT, rows: list[list[int]], max_new_tokens: int, decoder: Decoder | None = None) -> None:
         self.model = model
+        self.decoder = decoder or Decoder(model)
         self.unseen = pad_left(rows, model.embedding.weight.device)  # (rows, width)
         self.where = where_padded([len(row) for row in rows], self.unseen.device)
         self.capacity = self.unseen.size(1) + max_new_tokens
@@ -44,7 +47,7 @@ class Reader:
         if self.cache is None:
             logits, self.cache = prefill(self.model, self.unseen, self.where, self.capacity)
         else:
-            logits = decode(self.model, self.unseen, self.where, self.cache)
+            logits = self.decoder(self.unseen, self.where, self.cache)
         self.where = following(self.where)
         return logits
 
@@ -56,8 +59,8 @@ class Reader:
 class Windows(Reader):
     """A reader in windows of the model's context: it keeps their tokens, to show them again when they slid."""
 
-    def __init__(self, model: GPT, rows: list[list[int]], max_new_tokens: int) -> None:
-        super().__init__(model, rows, max_new_tokens)
+    def __init__(self, model: GPT, rows: list[list[int]], max_new_tokens: int, decoder: Decoder | None = None) -> None:
+        super().__init__(model, rows, max_new_tokens, decoder)
         self.tokens = self.unseen
         self.lengths = [len(row) for row in rows]
         self.capacity = min(self.capacity, model.config.context)
@@ -96,11 +99,6 @@ def prefill(model: GPT, tokens: Tensor, where: Where | None, capacity: int) -> t
     cache = model.build_cache(capacity)
     hidden = model.hidden(tokens, where, cache)
     return model.logits(hidden[:, -1]), cache
-
-
-def decode(model: GPT, token: Tensor, where: Where | None, cache: Cache) -> Tensor:
-    """See one more token, (rows, 1), after those in the cache: (rows, vocab_size) logits."""
-    return model.logits(model.hidden(token, where, cache)[:, -1])
 
 
 def pad_left(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:

@@ -7,7 +7,8 @@ from pydantic import Field, field_validator, model_validator
 
 from gpt.config import Config, UserError
 from gpt.data.tokenizer import Unknown
-from gpt.device import PrecisionName
+from gpt.device import CompileMode, PrecisionName
+from gpt.generation.decoder.prepared import Quantize
 from gpt.generation.sampler import SamplerSettings
 
 Overflow = Literal["stop", "slide", "error"]
@@ -96,6 +97,13 @@ class SampleSettings(GenerationSettings, PromptSettings):
 
     precision: PrecisionName = "auto"
     """The numbers that the model computes with; auto takes the fastest that the device has for a model of this size."""
+
+    compile: CompileMode = "auto"
+    """off; auto: compile the step that writes a token, where so many are asked for that it repays itself; on; strict:
+    and fail where that fails."""
+
+    quantize: Quantize | None = None
+    """int8: weights rounded to 8 bits for all tokens after the prompt; faster, and less exact. null: as trained."""
 
     debug: bool = False
     """Show the whole traceback of an error in place of one line."""

@@ -7,6 +7,8 @@ from typing import Literal
 
 from gpt.config import UserError
 from gpt.data.tokenizer import Tokenizer, Unknown
+from gpt.generation.decoder import Decoder
+from gpt.generation.decoder.choice import Decoding
 from gpt.generation.generate import NOTHING, crop, generate, prompt_limit
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.stream import TextStream
@@ -42,13 +44,21 @@ class TextGeneration:
         tokenizer: the one that the model was trained with.
         prompts: texts; an empty one starts from the tokenizer's end-of-text, that is, begins a document.
         settings: how.
+        decoding: the decoders that there are of the model; None: the model as it is.
 
     Raises:
         UserError: a prompt with a character that the tokenizer does not know, an empty one and no end-of-text, or
             with overflow=error one that does not fit.
     """
 
-    def __init__(self, model: GPT, tokenizer: Tokenizer, prompts: Sequence[str], settings: GenerationSettings) -> None:
+    def __init__(
+        self,
+        model: GPT,
+        tokenizer: Tokenizer,
+        prompts: Sequence[str],
+        settings: GenerationSettings,
+        decoding: Decoding | None = None,
+    ) -> None:
         self.tokenizer = tokenizer
         self.settings = settings
         self.samples = [Sample(prompt) for prompt in prompts for _ in range(settings.num_samples)]
@@ -58,7 +68,10 @@ class TextGeneration:
         ids = [encode_prompt(tokenizer, prompt, settings.unknown) for prompt in prompts]
         if settings.overflow != "error":
             ids, self.notices = crop(ids, prompt_limit(model, settings.overflow), settings.overflow)
-        self._steps = generate(model, ids, settings, tokenizer.vocab_size)
+        padded = len({len(prompt) for prompt in ids}) > 1
+        make = decoding.decoder if decoding else lambda *_: Decoder(model)
+        self.decoder = make(len(self.samples), padded, settings.max_new_tokens)
+        self._steps = generate(model, ids, settings, tokenizer.vocab_size, self.decoder)
 
     def __iter__(self) -> Iterator[list[str]]:
         """Yield after each token the new text of every sample, whole characters only, often ""."""

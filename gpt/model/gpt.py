@@ -49,7 +49,7 @@ class GPT(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layer))
         self.norm = build_norm(config, config.d_model)
-        self.head = None if config.tied else nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.head: nn.Module | None = None if config.tied else nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.initialise()
 
     def initialise(self) -> None:
@@ -105,7 +105,7 @@ class GPT(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(batch, length, d_model) -> (batch, length, vocab_size)."""
-        logits = F.linear(hidden, self.embedding.weight if self.head is None else self.head.weight)
+        logits = F.linear(hidden, self.embedding.weight) if self.head is None else self.head(hidden)
         cap = self.config.logit_softcap
         return logits if cap is None else cap * (logits.float() / cap).tanh()
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from gpt.generation.reader import Reader, Windows, decode, following, pad_left, prefill, where_padded
+from gpt.generation.decoder import Decoder
+from gpt.generation.reader import Reader, Windows, following, pad_left, prefill, where_padded
 
 CPU = torch.device("cpu")
 PROMPTS = [[3, 1, 4, 1, 5, 9, 2, 6, 5], [7]]  # of 9 and 1 tokens
@@ -42,7 +43,7 @@ def test_prefill_in_chunks_of_any_size(build_model, variant, prompts):
     tokens, where = pad_left(prompts, CPU), where_padded([len(p) for p in prompts], CPU)
     with torch.inference_mode():
         expected, whole = prefill(model, tokens, where, 16)
-        after = decode(model, expected.argmax(-1, keepdim=True), following(where), whole)
+        after = Decoder(model)(expected.argmax(-1, keepdim=True), following(where), whole)
         for size in range(1, tokens.size(1) + 1):
             cache = model.build_cache(16)
             for start in range(0, tokens.size(1), size):
@@ -50,7 +51,7 @@ def test_prefill_in_chunks_of_any_size(build_model, variant, prompts):
                 there = None if where is None else type(where)(*(t[:, part] for t in where))
                 hidden = model.hidden(tokens[:, part], there, cache)
             assert relative_error(model.logits(hidden[:, -1]), expected) < 1e-5
-            chunked = decode(model, expected.argmax(-1, keepdim=True), following(where), cache)
+            chunked = Decoder(model)(expected.argmax(-1, keepdim=True), following(where), cache)
             assert relative_error(chunked, after) < 1e-5
 
 

@@ -8,7 +8,8 @@ from gpt.generation.settings import SampleSettings
 
 NAMES = {
     *("run", "prompt", "prompts", "max_new_tokens", "num_samples", "temperature", "top_k", "top_p", "min_p"),
-    *("repetition_penalty", "stop", "unknown", "overflow", "seed", "stream", "device", "precision", "debug"),
+    *("repetition_penalty", "stop", "unknown", "overflow", "seed", "stream", "device", "precision"),
+    *("compile", "quantize", "debug"),
 }
 
 

@@ -1,5 +1,6 @@
 """`python -m gpt bench`: make the contenders, run the races, print what was found."""
 
+import time
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import partial
@@ -8,6 +9,8 @@ from pathlib import Path
 import torch
 
 from gpt.device import DTYPES, Precision, check_memory, choose_device, choose_precision, prepare_device
+from gpt.generation.decoder.compiled import Compiled
+from gpt.generation.decoder.prepared import Quantize
 from gpt.insight.bench import page
 from gpt.insight.bench.decoding import OurDecoding, random_prompts
 from gpt.insight.bench.limits import decoding_ceiling, measure_limits, training_ceiling
@@ -19,7 +22,6 @@ from gpt.insight.bench.settings import BenchSettings
 from gpt.insight.bench.training import OurTraining, Training
 from gpt.insight.cost.memory import peak_bytes
 from gpt.model.gpt import GPT
-from gpt.run import laid_out
 
 
 def bench(settings: BenchSettings, _: Path | None) -> dict[str, str]:
@@ -89,7 +91,7 @@ def races(
         yield Race("training", list(training), partial(training_ceiling, model))
     if "decoding" not in settings.races:
         return
-    copies = [(precision, laid_out(in_precision(model, precision))) for precision in precisions]
+    copies = [(precision, in_precision(model, precision)) for precision in precisions]
     for rows in settings.decode_batch:
         ceiling = partial(decoding_ceiling, model, rows, settings.prompt_tokens, settings.new_tokens)
         yield Race(f"decoding, batch {rows}", list(decoding_contenders(copies, peers, settings, rows)), ceiling)
@@ -119,6 +121,26 @@ def decoding_contenders(
     for precision, ours in models:
         yield Contender(Entry("ours", precision.name), OurDecoding(ours, prompts, settings.new_tokens))
         yield from (peer.decoding(precision, prompts, settings.new_tokens) for peer in peers)
+    precision, ours = models[-1]
+    if ours.embedding.weight.device.type == "cpu":
+        yield Contender(Entry("ours, int8", precision.name), OurDecoding(ours, prompts, settings.new_tokens, "int8"))
+    if settings.compile != "off":
+        yield from compiled_decoding(models, prompts, settings)
+
+
+def compiled_decoding(
+    models: Sequence[tuple[Precision, GPT]], prompts: Sequence[Sequence[int]], settings: BenchSettings
+) -> Iterator[Contender]:
+    """Ours compiled now, in each precision; without those of which a warning has told that it failed."""
+    kinds: list[tuple[Precision, GPT, Quantize | None]] = [(precision, ours, None) for precision, ours in models]
+    if kinds[-1][1].embedding.weight.device.type == "cpu":
+        kinds.append((*kinds[-1][:2], "int8"))
+    for precision, ours, quantize in kinds:
+        work, start = OurDecoding(ours, prompts, settings.new_tokens, quantize, settings.compile), time.perf_counter()
+        work()
+        if isinstance(work.decoder, Compiled):
+            name = f"ours, {quantize}" if quantize else "ours"
+            yield Contender(Entry(name, precision.name, time.perf_counter() - start), work)
 
 
 def in_precision(model: GPT, precision: Precision) -> GPT:

@@ -6,9 +6,14 @@ peers  by their own code, which their files in `peer` tell of
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
+from gpt.device import CompileMode
+from gpt.generation.decoder import Decoder
+from gpt.generation.decoder.choice import Decoding
+from gpt.generation.decoder.prepared import Quantize
 from gpt.generation.generate import generate
 from gpt.generation.settings import GenerationSettings
 from gpt.insight.bench.settings import BenchSettings
@@ -31,9 +36,17 @@ class OurDecoding:
     model: GPT
     prompts: Sequence[Sequence[int]]
     new_tokens: int
+    quantize: Quantize | None = None
+    compile: CompileMode = "off"
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """As sample.py would take it."""
+        decoding = Decoding(self.model, self.compile, self.quantize)
+        return decoding.decoder(len(self.prompts), padded=False, steps=self.new_tokens)
 
     def __call__(self) -> int:
         """Write them once; how many tokens they are."""
         settings = GenerationSettings(max_new_tokens=self.new_tokens, temperature=0)
-        steps = generate(self.model, self.prompts, settings, self.model.embedding.num_embeddings)
+        steps = generate(self.model, self.prompts, settings, self.model.embedding.num_embeddings, self.decoder)
         return sum(len(tokens.tolist()) for tokens in steps)

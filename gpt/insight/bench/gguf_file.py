@@ -76,7 +76,7 @@ def tensors(model: GPT, kind: Kind) -> Named:
         yield from ((f"blk.{number}.{name}", tensor) for name, tensor in parts)
     yield from with_bias("output_norm", model.norm, biased=kind == "gpt2")
     if model.head is not None:
-        yield "output.weight", model.head.weight
+        yield from with_bias("output", model.head, biased=False)
 
 
 def with_bias(name: str, module: Any, biased: bool) -> Named:

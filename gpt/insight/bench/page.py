@@ -107,14 +107,14 @@ def rows(outcome: Outcome, limits: Limits, peers: Sequence[str]) -> Iterator[lis
 
 def eager_speeds(outcome: Outcome) -> dict[tuple[str, int], float]:
     """Of each peer, by its name and the bytes of a number."""
-    theirs = (s for s in outcome.standings if s.entry.name != OURS and s.entry.compile_seconds is None)
+    theirs = (s for s in outcome.standings if is_peer(s.entry.name) and s.entry.compile_seconds is None)
     return {(s.entry.name, DTYPES[s.entry.precision].itemsize): s.speed for s in theirs}
 
 
 def peers_in(outcomes: Iterable[Outcome]) -> list[str]:
     """The names of all that are not ours."""
     names = (standing.entry.name for outcome in outcomes for standing in outcome.standings)
-    return [name for name in dict.fromkeys(names) if name != OURS]
+    return [name for name in dict.fromkeys(names) if is_peer(name)]
 
 
 def columns(peers: Sequence[str]) -> list[str]:
@@ -124,6 +124,11 @@ def columns(peers: Sequence[str]) -> list[str]:
     ['x\nlitgpt', 'x\nfastest']
     """
     return ["precision", "tokens/s", "min - max", *(f"x\n{p}" for p in peers), "x\nfastest", "of\nlimit", "disturbed"]
+
+
+def is_peer(name: str) -> bool:
+    """Whether a contender's name is not one of ours."""
+    return not name.startswith(OURS)
 
 
 def count(speed: float) -> str:

@@ -59,7 +59,7 @@ class BenchSettings(Config):
     precision: PrecisionName = "auto"
     """What is measured: auto is fp32 and whatever faster one the device has; else this one alone."""
     compile: Literal["off", "on", "strict"] = "off"
-    """on: train compiled too, as rows of their own; strict: and fail where that fails."""
+    """on: train and decode compiled too, as rows of their own; strict: and fail where that fails."""
     batch_size: PositiveInt = 8
     """Sequences of one update."""
     accumulate: PositiveInt = 1

@@ -53,6 +53,8 @@ class Place:
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, such as a mask: made by the first layer that asks for `key`, shared by the others."""
+        if torch.compiler.is_compiling():  # which sees by itself what is the same; a key would fix the sizes in it
+            return make()
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]

@@ -71,3 +71,13 @@ def attention_weights(query: Tensor, key: Tensor, visible: Tensor | None = None,
         return scores.softmax(dim=-1)
     least = torch.finfo(scores.dtype).min
     return scores.masked_fill(~visible, least).softmax(dim=-1).masked_fill(~visible, 0.0)
+
+
+def attend_once(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The mixture of one query a row, (batch, heads, 1, head_dim), as plain sums, of which a compiler makes loops.
+
+    `mask` is added to the scores, (batch or 1, heads or 1, 1, key_length).
+    """
+    scores = (query * key).sum(dim=-1, dtype=torch.float32) / math.sqrt(query.size(-1))
+    weights = (scores if mask is None else scores + mask.squeeze(2)).softmax(dim=-1)
+    return (weights[..., None] * value).sum(dim=-2, keepdim=True).to(query.dtype)

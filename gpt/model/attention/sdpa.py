@@ -10,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gpt.config import UserError
 from gpt.model.attention import Attention, AttentionConfig, Place, _flex, _unfused
-from gpt.model.attention._softmax import SoftmaxAttention
+from gpt.model.attention._softmax import SoftmaxAttention, attend_once
 from gpt.model.config import GPTConfig
 from gpt.model.mask import Where, additive
 from gpt.model.position import biases
@@ -57,9 +57,11 @@ class Sdpa(SoftmaxAttention):
             return _flex.attend(self.visible, query, key, value, place)
         # causal over positions 0, 1, 2, ..., and nothing else
         plain = key_where is None and place.bias is None and self.visible is Attention.visible
-        square, single = query.size(2) == key.size(2), query.size(2) == 1
-        mask = None if plain and (square or single) else self.score_mask(query, key, place, key_where)
-        return self.fused(query, key, value, mask, causal=plain and square)
+        if plain and query.size(2) == 1:  # it sees all that there is, however much that is
+            return self.fused(query, key, value, None)
+        causal = plain and query.size(2) == key.size(2)
+        mask = None if causal else self.score_mask(query, key, place, key_where)
+        return self.fused(query, key, value, mask, causal)
 
     def fused(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
         """PyTorch's call, in training by the kernel that was asked for; unfused where none was and that is faster.
@@ -69,6 +71,8 @@ class Sdpa(SoftmaxAttention):
         """
         if causal and not self._holds and _unfused.pays(query):
             return _unfused.attend_causally(query, key, value, self._dropped)
+        if torch.compiler.is_compiling() and query.size(2) == 1 and query.device.type == "cpu":
+            return attend_once(query, self.repeat(key), self.repeat(value), mask)
         try:
             with self._held():
                 return F.scaled_dot_product_attention(

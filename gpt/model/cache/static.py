@@ -1,5 +1,8 @@
 """A cache of fixed capacity that keeps every key and value: O(capacity) memory, no allocation after the first use."""
 
+from collections.abc import Sequence
+from typing import Self
+
 import torch
 from torch import Tensor
 
@@ -13,9 +16,16 @@ class StaticMemory(KeyValueMemory):
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.length = 0
-        self._keys: Tensor | None = None
-        self._values: Tensor | None = None
-        self._where: Where | None = None
+        self.held: list[Tensor] = []
+        """Keys and values, (rows, n_kv_head, capacity, head_dim); where a `where` came, its position and document too,
+        (rows, capacity). Empty before the first use."""
+
+    @classmethod
+    def over(cls, held: Sequence[Tensor], length: int) -> Self:
+        """A memory of the first `length` tokens in what another one holds; it writes there too."""
+        memory = cls(held[0].size(2))
+        memory.held, memory.length = list(held), length
+        return memory
 
     def append(self, keys: Tensor, values: Tensor, where: Where | None) -> tuple[Tensor, Tensor, Where | None]:
         """Store (batch, n_kv_head, length, head_dim) keys and values, and where they are.
@@ -29,33 +39,27 @@ class StaticMemory(KeyValueMemory):
         start, end = self.length, self.length + keys.size(2)
         if end > self.capacity:
             raise ValueError(f"{end} tokens do not fit a cache of {self.capacity}")
-        if self._keys is None or self._values is None:
-            batch, heads, _, width = keys.shape
-            self._keys = keys.new_empty(batch, heads, self.capacity, width)
-            self._values = values.new_empty(batch, heads, self.capacity, values.size(3))
-        if keys.size(0) != self._keys.size(0):
-            raise ValueError(f"a batch of {keys.size(0)} does not fit a cache of {self._keys.size(0)} rows")
-        self._keys[:, :, start:end] = keys
-        self._values[:, :, start:end] = values
+        if not self.held:
+            self.held = self._empty(keys, values, where)
+        held_keys, held_values, *held_where = self.held
+        if keys.size(0) != held_keys.size(0):
+            raise ValueError(f"a batch of {keys.size(0)} does not fit a cache of {held_keys.size(0)} rows")
+        held_keys[:, :, start:end] = keys
+        held_values[:, :, start:end] = values
+        for stored, new in zip(held_where, where or (), strict=True):
+            stored[:, start:end] = new
         self.length = end
-        return (
-            self._keys[:, :, :end],
-            self._values[:, :, :end],
-            self._append_where(where, keys.size(0), start),
-        )
+        seen = Where(*(stored[:, :end] for stored in held_where)) if held_where else None
+        return held_keys[:, :, :end], held_values[:, :, :end], seen
 
     def nbytes(self) -> int:
         """Keys and values, and where they are."""
-        held = [self._keys, self._values, *(self._where or ())]
-        return sum(tensor.nbytes for tensor in held if tensor is not None)
+        return sum(tensor.nbytes for tensor in self.held)
 
-    def _append_where(self, where: Where | None, batch: int, start: int) -> Where | None:
-        if where is None:
-            return None
-        if self._where is None:
-            empty = where.position.new_full((batch, self.capacity), -1)
-            self._where = Where(empty, torch.zeros_like(empty))
-        end = self.length
-        for stored, new in zip(self._where, where, strict=True):
-            stored[:, start:end] = new
-        return Where(*(stored[:, :end] for stored in self._where))
+    def _empty(self, keys: Tensor, values: Tensor, where: Where | None) -> list[Tensor]:
+        rows, heads, _, _ = keys.shape
+        made = [tensor.new_empty(rows, heads, self.capacity, tensor.size(3)) for tensor in (keys, values)]
+        if where is not None:
+            nothing = where.position.new_full((rows, self.capacity), -1)
+            made += [nothing, torch.zeros_like(nothing)]
+        return made
