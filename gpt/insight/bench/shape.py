@@ -37,7 +37,7 @@ def kind_of(model: GPT, library: str) -> Kind:
     if c.attention.name not in EXACT:
         raise NoPeerError(f"{library} has no model with model/attention={c.attention.name}")
     if not c.norm_gain or c.logit_softcap is not None:
-        raise NoPeerError(f"{library} has no such model without gains in its norms, or with capped logits")
+        raise NoPeerError(f"{library} has no model with norm_gain=false or a logit_softcap")
     shape = (c.position.name, c.norm, c.feedforward.name, c.qk_norm)
     if shape not in KINDS:
         raise NoPeerError(

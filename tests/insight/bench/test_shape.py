@@ -15,6 +15,8 @@ def test_each_kind_is_known_by_its_parts(kind, shape):
         ({"feedforward": {"name": "relu2"}}, "feedforward relu2 and qk_norm true"),
         ({"position": {"name": "alibi"}}, "position alibi"),
         ({"norm": "layernorm"}, "layernorm"),
+        ({"norm_gain": False}, "norm_gain=false"),
+        ({"logit_softcap": 15.0}, "logit_softcap"),
         ({"attention": {"name": "linear"}, "n_kv_head": None}, "model/attention=linear"),
     ],
 )
