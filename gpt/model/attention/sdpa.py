@@ -68,7 +68,7 @@ class Sdpa(SoftmaxAttention):
         Raises:
             UserError: that kernel cannot do it.
         """
-        if torch.compiler.is_compiling() and query.size(2) == 1 and query.device.type == "cpu":
+        if torch.compiler.is_compiling() and not self.training and query.size(2) == 1 and query.device.type == "cpu":
             return attend_once(query, self.repeat(key), self.repeat(value), mask)
         try:
             with self._held():
