@@ -121,7 +121,7 @@ def _steps(
             texts.append(token)
             if seen is not None:
                 seen.scatter_(1, token[:, None], True)
-            yield token.where(step < ends, NOTHING)
+            yield token if min(counts) == max(counts) else token.where(step < ends, NOTHING)
 
 
 def tokens_in(rows: Sequence[Sequence[int]], vocab_size: int, device: torch.device) -> Tensor:

@@ -61,7 +61,7 @@ class Windows(Reader):
 
     def __init__(self, model: GPT, rows: list[list[int]], max_new_tokens: int, decoder: Decoder | None = None) -> None:
         super().__init__(model, rows, max_new_tokens, decoder)
-        self.tokens = self.unseen
+        self.pieces = [self.unseen]
         self.lengths = [len(row) for row in rows]
         self.capacity = min(self.capacity, model.config.context)
 
@@ -74,14 +74,15 @@ class Windows(Reader):
     def append(self, token: Tensor) -> None:
         """Add (rows,) tokens, one to each window."""
         super().append(token)
-        self.tokens = torch.cat((self.tokens, token[:, None]), dim=1)
+        self.pieces.append(self.unseen)
         self.lengths = [length + 1 for length in self.lengths]
 
     def _slide(self) -> None:
         context = self.model.config.context
         self.lengths = [slid(length, context) for length in self.lengths]
-        self.tokens = self.unseen = self.tokens[:, -max(self.lengths) :]
-        self.where = where_padded(self.lengths, self.tokens.device)
+        self.unseen = torch.cat(self.pieces, dim=1)[:, -max(self.lengths) :]
+        self.pieces = [self.unseen]
+        self.where = where_padded(self.lengths, self.unseen.device)
         self.cache = None
 
 

@@ -6,7 +6,7 @@ import warnings
 import torch
 
 from gpt.config import RunError, UserError
-from gpt.device import CompileMode
+from gpt.device import CompileMode, has_native_bf16
 from gpt.generation.decoder import Decoder
 from gpt.generation.decoder.compiled import Compiled
 from gpt.generation.decoder.prepared import Packed, Quantize, Rows, check_quantize, int8, linear, prepared
@@ -106,10 +106,16 @@ def prepare(model: GPT, rows: int, quantize: Quantize | None) -> Decoder:
     name = str(weight.dtype).removeprefix("torch.")
     if quantize:
         return Decoder(prepared(model, int8), "eager, int8")
-    packs = weight.device.type == "cpu" and torch.backends.mkldnn.is_available()
-    if packs and (weight.dtype == torch.bfloat16 or rows > 1):
+    if packs(weight, rows):
         return Decoder(prepared(model, Packed), f"eager, prepacked {name}")
     return Decoder(prepared(model, linear), f"eager, {name}")
+
+
+def packs(weight: torch.Tensor, rows: int) -> bool:
+    """Whether oneDNN's packed products are the faster ones: in bf16, or for several rows; one in fp32 is not."""
+    if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return False
+    return rows > 1 if weight.dtype == torch.float32 else has_native_bf16(weight.device)
 
 
 def compile_decoder(model: GPT, rows: int, quantize: Quantize | None) -> Compiled:

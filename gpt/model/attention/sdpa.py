@@ -71,7 +71,7 @@ class Sdpa(SoftmaxAttention):
         """
         if causal and not self._holds and _unfused.pays(query):
             return _unfused.attend_causally(query, key, value, self._dropped)
-        if torch.compiler.is_compiling() and query.size(2) == 1 and query.device.type == "cpu":
+        if torch.compiler.is_compiling() and not self.training and query.size(2) == 1 and query.device.type == "cpu":
             return attend_once(query, self.repeat(key), self.repeat(value), mask)
         try:
             with self._held():

@@ -7,7 +7,9 @@ import sys
 import pytest
 import torch
 
-from gpt.device import has_native_bf16
+from gpt.device import choose_precision, has_native_bf16
+from gpt.generation.decoder import choice
+from gpt.generation.decoder.compiled import Compiled
 from gpt.insight.bench import bench as module
 from gpt.insight.bench.bench import bench, precisions_of, races, training_memory
 from gpt.insight.bench.limits import Limits, Sizes, measure_limits
@@ -96,6 +98,16 @@ def test_weights_are_decoded_in_the_precision_and_training_keeps_its_own(bench_s
     assert [contender.entry for contender in training.contenders] == [("ours", "bf16", None)]
     assert decoding.contenders[0].work.model.embedding.weight.dtype == torch.bfloat16
     assert model.embedding.weight.dtype == torch.float32
+
+
+def test_decoding_is_measured_in_int8_and_compiled_too(bench_settings, monkeypatch):
+    monkeypatch.setattr(choice, "Compiled", lambda model, told: Compiled(model, told, backend="eager"))
+    settings = bench_settings(peer=None, compile="on")
+    model = GPT(settings.shape).eval()
+    contenders = list(module.decoding_contenders([(choose_precision("fp32", CPU), model, None)], settings, rows=2))
+    assert [contender.entry.name for contender in contenders] == ["ours", "ours, int8", "ours", "ours, int8"]
+    assert [contender.entry.compile_seconds is not None for contender in contenders] == [False, False, True, True]
+    assert {contender.work() for contender in contenders} == {2 * 4}
 
 
 def test_each_race_has_its_own_limit(bench_settings):
