@@ -13,11 +13,11 @@ from gpt.generation.decoder.compiled import Compiled
 from gpt.generation.decoder.prepared import Quantize
 from gpt.insight.bench import page
 from gpt.insight.bench.decoding import OurDecoding, random_prompts
-from gpt.insight.bench.limits import decoding_ceiling, measure_limits, training_ceiling
+from gpt.insight.bench.limits import Limits, decoding_ceiling, measure_limits, training_ceiling
 from gpt.insight.bench.loss import run_recipes
 from gpt.insight.bench.peer import Peer, built_peers
 from gpt.insight.bench.progress import bar
-from gpt.insight.bench.race import Contender, Entry, Race, Rules, run
+from gpt.insight.bench.race import Contender, Entry, Outcome, Race, Rules, run
 from gpt.insight.bench.settings import BenchSettings
 from gpt.insight.bench.training import OurTraining, Training
 from gpt.insight.cost.memory import peak_bytes
@@ -45,16 +45,24 @@ def race_speeds(settings: BenchSettings, precisions: Sequence[Precision], rules:
     model = GPT(settings.shape).to(device)
     peers, told = peers_of(model, settings)
     page.show_facts([*page.facts(model, settings, device), *told])
-    names = [precision.name for precision in precisions]
     memory = training_memory(model, settings, precisions[-1]) if "training" in settings.races else None
-    limits, outcomes = measure_limits(device, names), []
+    outcomes, limits = raced(model, peers, precisions, settings, rules)
+    page.show_outcomes(outcomes, limits)
+    return page.columns_of_sweep(model, memory, outcomes)
+
+
+def raced(
+    model: GPT, peers: Sequence[Peer], precisions: Sequence[Precision], settings: BenchSettings, rules: Rules
+) -> tuple[list[Outcome], Limits]:
+    """Each race, and the best that the machine did around them."""
+    names = [precision.name for precision in precisions]
+    limits, outcomes = measure_limits(rules.device, names), []
     with bar(("training" in settings.races) + len(settings.decode_batch) * ("decoding" in settings.races)) as advance:
         # map lets go of a race, and so of its optimizers, before the next one is made
         for outcome in map(partial(run, rules=rules, advance=advance), races(model, peers, precisions, settings)):
             outcomes.append(outcome)
-            limits = limits.or_better(measure_limits(device, names))
-    page.show_outcomes(outcomes, limits)
-    return page.columns_of_sweep(model, memory, outcomes)
+            limits = limits.or_better(measure_limits(rules.device, names))
+    return outcomes, limits
 
 
 def training_memory(model: GPT, settings: BenchSettings, precision: Precision) -> int | None:

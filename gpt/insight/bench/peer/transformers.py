@@ -97,6 +97,7 @@ class Generating:
             max_new_tokens=self.new_tokens,
             do_sample=False,
             use_cache=True,
+            cache_implementation="static" if prompts.is_cuda else None,  # which it compiles; else the dynamic one
             pad_token_id=0,
         )
         return int(texts[:, prompts.size(1) :].numel())
