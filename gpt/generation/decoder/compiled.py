@@ -67,5 +67,8 @@ class Compiled(Decoder):
                 torch._dynamo.mark_dynamic(tensor, dimension)
         # PyTorch finds what it compiled by a function's code, and without checks would find another model's.
         own = FunctionType(step.__code__.replace(), step.__globals__, closure=step.__closure__)
-        options = dict(OPTIONS) if self.backend == "inductor" else {"guard_filter_fn": OPTIONS["guard_filter_fn"]}
+        # Weights that may not change are packed by oneDNN, for several rows; those of one are summed by rows.
+        options = {**OPTIONS, "freezing": held[0][0].size(0) > 1 and not seen.is_cuda}
+        if self.backend != "inductor":
+            options = {"guard_filter_fn": OPTIONS["guard_filter_fn"]}
         return torch.compile(own, fullgraph=True, backend=self.backend, options=options)
