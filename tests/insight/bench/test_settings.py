@@ -18,9 +18,9 @@ def test_the_yaml_lists_every_setting_with_its_default():
 
 
 def test_the_sizes_that_are_left_open():
-    """After a prompt of 8 a context of 256 takes 128 more, one of 128 only 120; 2,048 is train.py's vocabulary."""
+    """After a prompt of 8 a context of 256 takes 128 more, one of 128 only 120; 4,096 is train.py's vocabulary."""
     settings = composed()
-    assert (settings.shape.vocab_size, settings.prompt_tokens, settings.new_tokens) == (2048, 8, 128)
+    assert (settings.shape.vocab_size, settings.prompt_tokens, settings.new_tokens) == (4096, 8, 128)
     assert composed("model.context=128").new_tokens == 120
     settings = composed("model.context=4", "model.vocab_size=65")
     assert (settings.shape.vocab_size, settings.prompt_tokens, settings.new_tokens) == (65, 2, 2)
