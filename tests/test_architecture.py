@@ -125,4 +125,4 @@ def test_the_yaml_lists_every_setting_with_its_default(name, cls):
 
 def test_the_default_model_is_the_class_default():
     settings, _ = compose("train", [], TrainSettings)
-    assert settings.model == type(settings.model)(n_kv_head=1)
+    assert settings.model == type(settings.model)(n_kv_head=1, output_init="zeros")

@@ -59,7 +59,7 @@ def test_texts_made_to_hurt_come_back(content, tokenizer, file):
 
 
 def test_other_encodings_come_out_as_utf_8(file):
-    text = "Grüße, naïve café. " * 100
+    text = "Grüße, naïve café. " * 200
     for encoding in ("latin-1", "utf-16", "utf-16-le", "cp1252"):
         path = file(text.encode(encoding))
         assert texts(prepared(path, f"dataset.encoding={encoding}", "tokenizer=byte")) == text.encode()
@@ -92,9 +92,9 @@ RANDOM = random.Random(0).randbytes(100_000)
     [
         ("a.txt", b"", [], "there is no text in it"),
         ("a.txt", b"\xef\xbb\xbf", [], "there is no text in it"),
-        ("a.txt", b"x", [], "the train split has 0 tokens, where 256 are needed"),
-        ("a.txt", b"x" * 300, ["dataset.validation_fraction=0.5"], "the train split has 151 tokens, where 256"),
-        ("a.txt", b"x" * 1000, ["dataset.validation_fraction=0.01"], "the validation split has 11 tokens, where 129"),
+        ("a.txt", b"x", [], "the train split has 0 tokens, where 512 are needed"),
+        ("a.txt", b"x" * 300, ["dataset.validation_fraction=0.5"], "the train split has 151 tokens, where 512"),
+        ("a.txt", b"x" * 1000, ["dataset.validation_fraction=0.01"], "the validation split has 11 tokens, where 257"),
         ("a.txt", b"x" * 1000, ["model.vocab_size=200"], "model.vocab_size: 200 is less than the tokenizer's 257"),
         (
             "a.txt",
@@ -125,15 +125,15 @@ def test_what_cannot_be_used_is_one_line_and_leaves_nothing(name, content, argum
 
 
 def test_an_edited_text_is_tokenized_anew(file):
-    path = file(b"one text " * 200)
+    path = file(b"one text " * 400)
     first = prepared(path, "tokenizer=byte")
     stamp = path.stat()
-    path.write_bytes(b"two text " * 200)
+    path.write_bytes(b"two text " * 400)
     assert path.stat().st_size == stamp.st_size
     second = prepared(path, "tokenizer=byte")
     assert texts(second).startswith(b"two text ")
     assert first.train.path != second.train.path
-    path.write_bytes(b"one text " * 200)
+    path.write_bytes(b"one text " * 400)
     assert prepared(path, "tokenizer=byte").train.path == first.train.path
 
 

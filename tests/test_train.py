@@ -69,7 +69,7 @@ def test_every_setting_reaches_its_part(script, tmp_path, kept):
     run(
         script, tmp_path / "run",
         "keep=3", "seed=7", "clip=0.5", "accumulate=2", "eval_every=3", "save_every=4", "budget=1s",
-        "optimizer.lr=0.25", "packing=documents",
+        "optimizer=adamw", "optimizer.lr=0.25", "packing=documents",
     )  # fmt: skip
     (trainer,) = kept
     assert trainer.rhythm == Rhythm(accumulate=2, eval_every=3, save_every=4)
@@ -94,7 +94,7 @@ def resume(script, folder, *arguments):
 
 def test_a_resumed_run_goes_on_with_what_it_was_left_with(script, tmp_path, kept, monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
-    run(script, tmp_path / "run", "steps=2", "precision=auto")
+    run(script, tmp_path / "run", "optimizer=adamw", "steps=2", "precision=auto")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": False})
     told = []
     monkeypatch.setattr(script.Loggers, "start", lambda _, info: told.append(info))

@@ -24,7 +24,7 @@ class GPTConfig(Config):
 
     vocab_size: Size | None = None
     """Rows of the embedding table; null takes the tokenizer's vocabulary."""
-    context: Size = 128
+    context: Size = 256
     """The most tokens that the model sees at once."""
     n_layer: int = Field(default=4, ge=1, le=1000)
     """Number of blocks."""

@@ -28,7 +28,7 @@ class BPEConfig(TokenizerConfig):
     """Byte-pair encoding learned from the training documents; <|endoftext|> is the last id."""
 
     name: Literal["bpe"] = "bpe"
-    vocab_size: int = Field(default=2048, ge=257, le=1_000_000)
+    vocab_size: int = Field(default=4096, ge=257, le=1_000_000)
     """Number of tokens, end-of-text included: 256 bytes, what is learned, and that one. Smaller where the
     text is too short to learn so many from."""
     pattern: Literal["gpt2", "modern"] = "modern"

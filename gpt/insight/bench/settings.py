@@ -21,7 +21,7 @@ from gpt.training.update import refuse_uneven
 RECIPES = ROOT / "configs" / "experiment"
 """Where recipes are, one yaml each."""
 
-VOCABULARY = 2048
+VOCABULARY = 4096
 """Rows of the embedding table where model.vocab_size is null: what train.py's default tokenizer learns."""
 
 PeerName = Literal["transformers", "litgpt", "llama_cpp"]
@@ -39,7 +39,7 @@ NEW_TOKENS = 128
 class BenchSettings(Config):
     """Measure training and cached decoding in tokens per second, side by side with other libraries on the same shape.
 
-    Takes what train.py takes of a model and its updates. Tokens are random, below model.vocab_size (null: 2048). All
+    Takes what train.py takes of a model and its updates. Tokens are random, below model.vocab_size (null: 4096). All
     contenders are measured in turn, in one run; while other programs use the processor, a measurement is repeated.
 
     Examples:

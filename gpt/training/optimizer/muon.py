@@ -34,7 +34,7 @@ class MuonConfig(OptimizerConfig):
     """Muon for the matrices inside the blocks; AdamW for embeddings, gains and biases."""
 
     name: Literal["muon"] = "muon"
-    lr: float = Field(default=0.02, gt=0, le=1000)
+    lr: float = Field(default=8e-3, gt=0, le=1000)
     """Peak learning rate of the matrices."""
     momentum: float = Field(default=0.95, ge=0, lt=1)
     """Decay of the gradient's running mean, for matrices."""

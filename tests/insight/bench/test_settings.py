@@ -18,9 +18,10 @@ def test_the_yaml_lists_every_setting_with_its_default():
 
 
 def test_the_sizes_that_are_left_open():
-    """A context of 128 takes a prompt of 8 and 120 more; a vocabulary of 2,048 is what train.py's tokenizer learns."""
+    """After a prompt of 8 a context of 256 takes 128 more, one of 128 only 120; 4,096 is train.py's vocabulary."""
     settings = composed()
-    assert (settings.shape.vocab_size, settings.prompt_tokens, settings.new_tokens) == (2048, 8, 120)
+    assert (settings.shape.vocab_size, settings.prompt_tokens, settings.new_tokens) == (4096, 8, 128)
+    assert composed("model.context=128").new_tokens == 120
     settings = composed("model.context=4", "model.vocab_size=65")
     assert (settings.shape.vocab_size, settings.prompt_tokens, settings.new_tokens) == (65, 2, 2)
     settings = composed("model=gpt2", "max_new_tokens=1000")
@@ -35,7 +36,7 @@ def test_the_default_vocabulary_is_that_of_the_default_tokenizer():
 @pytest.mark.parametrize(
     "overrides, message",
     [
-        (["max_new_tokens=121"], "max_new_tokens: 121 after a prompt of 8 exceed model.context 128; take at most 120"),
+        (["max_new_tokens=249"], "max_new_tokens: 249 after a prompt of 8 exceed model.context 256; take at most 248"),
         (["model.context=1"], "model.context: 1 leaves no room"),
         (["batch_size=8", "accumulate=3"], "accumulate: batch_size 8 is not divisible by accumulate 3"),
         (["decode_batch=[]"], "decode_batch: "),
