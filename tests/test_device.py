@@ -13,7 +13,8 @@ from torch.utils._pytree import tree_leaves
 from gpt.config import RunError, UserError, variant_class, variant_names
 from gpt.data.batches import Batches
 from gpt.device import Precision, choose_device, choose_precision, compile_forward, keep_compiled, prepare_device
-from gpt.generation.reader import decode, prefill
+from gpt.generation.decoder import Decoder
+from gpt.generation.reader import prefill
 from gpt.generation.sampler import SamplerSettings, next_token
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
@@ -84,7 +85,7 @@ def test_an_update_and_a_decode_step_stay_on_the_device(attention, position, nor
             for where, after in ((None, None), (Where(padding, padding * 0), following)):
                 logits, cache = prefill(model, prompt, where, capacity=4)
                 token = next_token(logits, uniform, settings, seen)
-                logits = decode(model, token[:, None], after, cache)
+                logits = Decoder(model)(token[:, None], after, cache)
     assert loss.device == norm.device == logits.device == META
     assert logits.shape == (2, 11)
 

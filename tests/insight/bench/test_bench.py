@@ -102,9 +102,9 @@ def test_weights_are_decoded_in_the_precision_and_training_keeps_its_own(bench_s
 
 def test_decoding_is_measured_in_int8_and_compiled_too(bench_settings, monkeypatch):
     monkeypatch.setattr(choice, "Compiled", lambda model, told: Compiled(model, told, backend="eager"))
-    settings = bench_settings(peer=None, compile="on")
+    settings = bench_settings(peers=[], compile="on")
     model = GPT(settings.shape).eval()
-    contenders = list(module.decoding_contenders([(choose_precision("fp32", CPU), model, None)], settings, rows=2))
+    contenders = list(module.decoding_contenders([(choose_precision("fp32", CPU), model)], [], settings, rows=2))
     assert [contender.entry.name for contender in contenders] == ["ours", "ours, int8", "ours", "ours, int8"]
     assert [contender.entry.compile_seconds is not None for contender in contenders] == [False, False, True, True]
     assert {contender.work() for contender in contenders} == {2 * 4}

@@ -42,7 +42,7 @@ def test_the_default_vocabulary_is_that_of_the_default_tokenizer():
         (["decode_batch=[]"], "decode_batch: "),
         (["decode_batch=[0]"], "decode_batch.0: "),
         (["peers=[nanogpt]"], "peers.0: "),
-        (["recipes=[nanogpt]"], "recipes: there is no 'nanogpt'; did you mean nanogpt_cpu? there are attention, "),
+        (["recipes=[nanogpt]"], "recipes: there is no 'nanogpt'; did you mean nanogpt_cpu? there are adamw_linear, "),
         (["races=[]"], "races: "),
         (["repeat=3"], "repeat: there is no such setting; did you mean repeats"),
         (["seconds=0"], "seconds: "),
