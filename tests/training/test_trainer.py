@@ -138,25 +138,29 @@ def test_a_batch_that_breaks_is_skipped_and_counted(build_trainer):
     assert all(p.isfinite().all() for p in trainer.update.model.parameters())
 
 
-def test_the_speed_is_that_of_updates_alone(build_trainer, monkeypatch):
-    """By a clock on which an update takes 1 s, an evaluation 100 s and saving 1000 s."""
+class Clock:
+    """Goes on only by what is said to take time."""
+
     now = 0.0
 
-    def taking(seconds, function):
+    def taking(self, seconds, function):
         def timed(*args):
-            nonlocal now
-            now += seconds
+            self.now += seconds
             return function(*args)
 
         return timed
 
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
+
+def test_the_speed_is_that_of_updates_alone(build_trainer, monkeypatch):
+    """By a clock on which an update takes 1 s, an evaluation 100 s and saving 1000 s."""
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", lambda: clock.now)
     trainer, _ = build_trainer(steps=20)
-    trainer.update = Timed(trainer.update, taking(1, trainer.update))
-    trainer.evaluate, trainer.run.save = taking(100, trainer.evaluate), taking(1000, trainer.run.save)
+    trainer.update = Timed(trainer.update, clock.taking(1, trainer.update))
+    trainer.evaluate, trainer.run.save = clock.taking(100, trainer.evaluate), clock.taking(1000, trainer.run.save)
     trainer.is_best = lambda _: False
     trainer.fit()
-    assert now == 20 * 1 + 4 * 100 + 3 * 1000
+    assert clock.now == 20 * 1 + 4 * 100 + 3 * 1000
     assert [float(r["tokens_per_second"]) for r in rows(trainer) if r["loss"]] == [64.0, 64.0]  # 8 rows of 8 tokens
 
 
@@ -170,20 +174,11 @@ def test_the_share_of_the_peak_is_that_of_the_models_operations(build_trainer):
 
 def test_a_checkpoint_tells_what_was_training_and_what_was_not(build_trainer, monkeypatch):
     """An update takes 1 s, an evaluation 100 s."""
-    now = 0.0
-
-    def taking(seconds, function):
-        def timed(*args):
-            nonlocal now
-            now += seconds
-            return function(*args)
-
-        return timed
-
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", lambda: clock.now)
     trainer, _ = build_trainer(steps=10)
-    trainer.update = Timed(trainer.update, taking(1, trainer.update))
-    trainer.evaluate = taking(100, trainer.evaluate)
+    trainer.update = Timed(trainer.update, clock.taking(1, trainer.update))
+    trainer.evaluate = clock.taking(100, trainer.evaluate)
     trainer.fit()
     state = trainer.run.last.state
     assert (state.elapsed, state.asides) == (210.0, {"probing": 0.0, "evaluating": 200.0})
