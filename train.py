@@ -10,7 +10,7 @@ from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.model.gpt import GPT
 from gpt.processes import Processes, together
-from gpt.run_folder import claim_folder
+from gpt.runs import claim_folder
 from gpt.training.evaluation import build_evaluator
 from gpt.training.guard import Guard
 from gpt.training.logger import Loggers, RunInfo

@@ -58,7 +58,7 @@ def main() -> None:
     except UserError as error:
         sys.exit(tell(error, debug=False).code)
     module = import_module(verb.module)
-    claim = import_module("gpt.run_folder").claim_folder if verb.tabled else None
+    claim = import_module("gpt.runs").claim_folder if verb.tabled else None
     cli.main(name, getattr(module, verb.settings), getattr(module, verb.task), script=f"-m gpt {name}", claim=claim)
 
 

@@ -19,7 +19,7 @@ from gpt.generation.decoder.prepared import Quantize, check_quantize
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
-from gpt.run_folder import RUNS, run_folders
+from gpt.runs import RUNS, run_folders
 from gpt.weights import check_tokenizer, load_model
 
 LARGE = 5_000_000

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gpt import run, run_folder
+from gpt import run, run_folder, runs
 from gpt.data.tokenizer.byte import ByteConfig
+from gpt.generation.decoder.compiled import Compiled, export
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 
@@ -48,7 +49,7 @@ def bytes_data():
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """Where runs are, in place of the checkout's."""
-    for module in (run, run_folder):
+    for module in (run, run_folder, runs):
         monkeypatch.setattr(module, "RUNS", tmp_path / "runs")
     return tmp_path / "runs"
 
@@ -67,3 +68,25 @@ def make_run(state_of, bytes_data):
         return opened
 
     return make
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """Decoders' programs are exported, and run without generating code, which takes long: a list of what was made."""
+    made = []
+
+    def load(self, rows, padded):
+        program = export(self.model, rows, padded).module()
+
+        def boxed_run(inputs):
+            token, seen, *rest = inputs
+            where, held = (rest[:2], rest[2:]) if padded else ([], rest)
+            size = len(held) // self.model.config.n_layer
+            return [program(token, seen, where, [held[i : i + size] for i in range(0, len(held), size)])]
+
+        made.append((rows, padded))
+        return SimpleNamespace(loader=SimpleNamespace(boxed_run=boxed_run))
+
+    monkeypatch.setattr(Compiled, "load", load)
+    monkeypatch.setattr(Compiled, "kept", lambda self, rows, padded: False)
+    return made

@@ -30,8 +30,8 @@ from gpt.data.tokenizer.byte import ByteConfig
 from gpt.data.tokenizer.char import CharConfig
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
-from gpt.run_folder import CONFIG as CONFIG_YAML
 from gpt.run_folder import RunFolder
+from gpt.runs import CONFIG as CONFIG_YAML
 from gpt.training.optimizer import optimizer_state
 from gpt.training.settings import TrainSettings
 

@@ -20,7 +20,7 @@ LEVELS = [
     {"files", "signals"},
     {"model", "data", "device", "peak", "processes"},
     {"generation"},
-    {"checkpoint", "weights", "run_folder", "run"},
+    {"checkpoint", "weights", "runs", "run_folder", "run"},
     {"training"},
     {"insight"},
     {"cli"},

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
-from gpt import cli, run, run_folder
+from gpt import cli, run, run_folder, runs
 from gpt.config import ROOT
 from gpt.data.dataset import hub
 from gpt.data.tokenizer.byte import ByteConfig
@@ -444,7 +444,7 @@ def run_here(typed: str) -> int:
         patch.setattr(sys, "argv", [f"{script}.py", *arguments])
         try:
             if script == "train":
-                cli.main("train", TrainSettings, TRAIN.train, claim=run_folder.claim_folder)
+                cli.main("train", TrainSettings, TRAIN.train, claim=runs.claim_folder)
             else:
                 cli.main("sample", SampleSettings, SAMPLE.sample)
         except SystemExit as ended:
@@ -501,7 +501,7 @@ def here(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(here)
     monkeypatch.setattr(TRAIN, "ROOT", here)
     monkeypatch.setattr(hub, "DOWNLOADS", here / "data" / "downloads")
-    for module in (run, run_folder):
+    for module in (run, run_folder, runs):
         monkeypatch.setattr(module, "RUNS", here / "runs")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)

@@ -111,7 +111,7 @@ def _steps(
     room = [model.config.context - len(row) for row in rows]
     wanted = settings.max_new_tokens
     counts = [min(wanted, free) if settings.overflow == "stop" else wanted for free in room]
-    ends = torch.tensor(counts, device=texts.unseen.device)
+    ends, together = torch.tensor(counts, device=texts.unseen.device), min(counts) == max(counts)
     seen = tokens_in(rows, vocab_size, ends.device) if settings.repetition_penalty != 1 else None
     samples = [row % settings.num_samples for row in range(len(rows))]
     numbers = islice(uniforms(settings.seed, samples, ends.device), max(counts))
@@ -121,7 +121,7 @@ def _steps(
             texts.append(token)
             if seen is not None:
                 seen.scatter_(1, token[:, None], True)
-            yield token if min(counts) == max(counts) else token.where(step < ends, NOTHING)
+            yield token if together else token.where(step < ends, NOTHING)
 
 
 def tokens_in(rows: Sequence[Sequence[int]], vocab_size: int, device: torch.device) -> Tensor:

@@ -45,7 +45,7 @@ class Reader:
     def logits(self) -> Tensor:
         """(rows, vocab_size) of the token after all that there are; to be called once for each length."""
         if self.cache is None:
-            logits, self.cache = prefill(self.model, self.unseen, self.where, self.capacity)
+            logits, self.cache = prefill(self.model, self.unseen, self.where, self.decoder.room(self.capacity))
         else:
             logits = self.decoder(self.unseen, self.where, self.cache)
         self.where = following(self.where)

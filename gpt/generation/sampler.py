@@ -72,11 +72,11 @@ def next_token(logits: Tensor, uniform: Tensor, settings: SamplerSettings, seen:
     Returns:
         (rows,) token ids.
     """
-    logits = logits.float()
     if seen is not None:
-        logits = penalize(logits, seen, settings.repetition_penalty)
+        logits = penalize(logits.float(), seen, settings.repetition_penalty)
     if settings.temperature == 0:
         return logits.argmax(-1)
+    logits = logits.float()
     ranked, ids = rank(logits, settings)
     probabilities = scale(ranked, settings.temperature).softmax(-1)
     if settings.top_p < 1:

@@ -99,8 +99,8 @@ class SampleSettings(GenerationSettings, PromptSettings):
     """The numbers that the model computes with; auto takes the fastest that the device has for a model of this size."""
 
     compile: CompileMode = "auto"
-    """off; auto: compile the step that writes a token, where so many are asked for that it repays itself; on; strict:
-    and fail where that fails."""
+    """off; auto: compile the step that writes a token, where so many are asked for that it repays itself, or where that
+    was done before for a model of this shape; on; strict: and fail where that fails."""
 
     quantize: Quantize | None = None
     """int8: weights rounded to 8 bits for all tokens after the prompt; faster, and less exact. null: as trained."""

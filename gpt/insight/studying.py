@@ -16,7 +16,7 @@ from gpt.device import choose_device, prepare_device
 from gpt.files import nearby, refuse_unwritable, write_whole, writing
 from gpt.insight import plot, terminal
 from gpt.insight.study import Cell, Context, Findings, StudyConfig, Table
-from gpt.run_folder import RUNS
+from gpt.runs import RUNS
 
 
 class StudySettings(Config):

@@ -16,7 +16,8 @@ from gpt.checkpoint import Checkpoint, State
 from gpt.config import UserError, leaves, parse, shown
 from gpt.files import is_held, nearby
 from gpt.run import choose_checkpoint, latest
-from gpt.run_folder import CONFIG, read_settings, run_folders
+from gpt.run_folder import read_settings
+from gpt.runs import CONFIG, run_folders
 from gpt.weights import model_config
 
 MAY_DIFFER = ("steps", "budget", "eval_every", "save_every", "keep", "logger", "device", "parallel", "accumulate")

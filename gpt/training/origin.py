@@ -19,7 +19,8 @@ from gpt.files import nearby
 from gpt.model.gpt import GPT
 from gpt.processes import Processes
 from gpt.run import choose_checkpoint
-from gpt.run_folder import Elsewhere, RunFolder, claim_folder, refuse_unusable
+from gpt.run_folder import Elsewhere, RunFolder
+from gpt.runs import claim_folder, refuse_unusable
 from gpt.training.continuation import told_as
 from gpt.training.horizon import Horizon
 from gpt.training.optimizer import load_optimizer_state

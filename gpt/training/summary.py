@@ -134,8 +134,10 @@ def spent(state: State) -> str:
 
 
 def write_sample(model: GPT, data: Prepared) -> str:
-    """A text by the model. Without an end-of-text token, it begins with the first tokens of the training text."""
-    prompt = "" if data.tokenizer.end_of_text is not None else data.tokenizer.decode(data.train.tokens[:8].tolist())
+    """A text by the model that begins as the training text does; where its documents are short, a whole one."""
+    prompt = first_words(data)
+    if not prompt and data.tokenizer.end_of_text is None:  # then a text can only go on
+        prompt = data.tokenizer.decode(data.train.tokens[:8].tolist())
     (sample,) = TextGeneration(model, data.tokenizer, [prompt], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
     return prompt + sample.text
 

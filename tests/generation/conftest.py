@@ -21,13 +21,13 @@ def variants():
         yield pytest.param((attention, position), id=f"{attention}-{position}")
 
 
-def configure(attention, position, context=16):
+def configure(attention, position, context=16, n_layer=2):
     return parse(
         GPTConfig,
         {
             "vocab_size": VOCAB,
             "context": context,
-            "n_layer": 2,
+            "n_layer": n_layer,
             "n_head": 4,
             "n_kv_head": 2,
             "d_model": 32,
@@ -42,9 +42,9 @@ def configure(attention, position, context=16):
 
 @pytest.fixture(scope="session")
 def build_model():
-    def build(variant=("sdpa", "rope"), context=16):
+    def build(variant=("sdpa", "rope"), **sizes):
         torch.manual_seed(0)
-        return GPT(configure(*variant, context=context)).eval()
+        return GPT(configure(*variant, **sizes)).eval()
 
     return build
 

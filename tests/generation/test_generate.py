@@ -99,7 +99,7 @@ def test_a_batch_equals_its_rows_alone(build_model, variant):
     new=st.integers(1, 20),
 )
 def test_any_lengths_in_any_context(build_model, lengths, context, new):
-    model = build_model(("sdpa", "learned"), context)
+    model = build_model(("sdpa", "learned"), context=context)
     prompts = [[(7 * i + row) % 29 for i in range(min(length, context))] for row, length in enumerate(lengths)]
     rows = run(model, prompts, greedy(max_new_tokens=new))
     assert rows == [slow(model, prompt, new)[0] for prompt in prompts]

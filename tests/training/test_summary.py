@@ -183,11 +183,20 @@ def test_what_the_time_went_to(state_of):
     assert spent(state) == "70.0 s of training, 2.0 s of probing, 28.0 s of evaluating"
 
 
-def test_without_an_end_of_text_the_sample_goes_on_from_the_training_text(model, tmp_path, capsys):
+@pytest.mark.parametrize(
+    "text, ends, prompt",
+    [
+        (b"The people of the United States", True, "The people of the"),
+        ([*b"Ann", 256, *b"Bob", 256], True, ""),  # a whole name
+        (b" \n \n \n \n \n", False, " \n \n \n \n"),  # without an end-of-text nothing can begin
+    ],
+)
+def test_the_sample_begins_as_the_training_text_does(model, tmp_path, capsys, text, ends, prompt):
     tokenizer = ByteConfig().build(lambda: iter(()))
-    tokenizer.end_of_text = None
-    conclude(RunFolder(tmp_path), None, model, written(tmp_path, b"The people of", tokenizer))
+    if not ends:
+        tokenizer.end_of_text = None
+    conclude(RunFolder(tmp_path), None, model, written(tmp_path, text, tokenizer))
     out = capsys.readouterr().out
-    text = TextGeneration(model, tokenizer, ["The peop"], GenerationSettings(max_new_tokens=150)).run()[0].text
-    assert f"A sample:\n\n{('The peop' + text).strip()}\n" in out, "prompt and text join as they are"
+    text = TextGeneration(model, tokenizer, [prompt], GenerationSettings(max_new_tokens=150)).run()[0].text
+    assert f"A sample:\n\n{(prompt + text).strip()}\n" in out, "prompt and text join as they are"
     assert out.splitlines()[-1] == "validation loss n/a"

@@ -26,3 +26,7 @@ class Decoder:
     def __call__(self, token: Tensor, where: Where | None, cache: Cache) -> Tensor:
         """See one more token, (rows, 1), after those in the cache: (rows, vocab_size) logits."""
         return self.model.logits(self.model.hidden(token, where, cache)[:, -1])
+
+    def room(self, tokens: int) -> int:
+        """For how many tokens a cache is built that `tokens` are to fit into."""
+        return tokens

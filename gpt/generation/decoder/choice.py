@@ -8,10 +8,17 @@ import torch
 from gpt.config import RunError, UserError
 from gpt.device import CompileMode, has_native_bf16
 from gpt.generation.decoder import Decoder
-from gpt.generation.decoder.compiled import Compiled
-from gpt.generation.decoder.prepared import Packed, Quantize, Rows, check_quantize, int8, linear, prepared
-from gpt.model.cache import Cache
-from gpt.model.cache.static import StaticMemory
+from gpt.generation.decoder.compiled import LONG, Compiled, supports
+from gpt.generation.decoder.prepared import (
+    Packed,
+    Quantize,
+    Tiles,
+    check_quantize,
+    int8,
+    int8_tiles,
+    linear,
+    prepared,
+)
 from gpt.model.gpt import GPT
 from gpt.model.mask import Where
 
@@ -27,6 +34,12 @@ EAGER, READ = 0.0003, 2e10
 
 SAVES = 0.4
 """Of an eager step's time, what a compiled one saves at least."""
+
+TRIED = 8
+"""Steps after which what was compiled is believed."""
+
+FEW = 2
+"""Rows up to which compiled sums are faster than a matrix product."""
 
 
 class Decoding:
@@ -44,7 +57,7 @@ class Decoding:
     def __init__(self, model: GPT, compile: CompileMode = "off", quantize: Quantize | None = None) -> None:
         check_quantize(quantize, model.embedding.weight.device)
         self.model, self.compile, self.quantize = model, compile, quantize
-        self.cannot = not all(isinstance(memory, StaticMemory) for memory in model.build_cache(1).memories)
+        self.cannot = not supports(model)
         if self.cannot and compile == "strict":
             name = model.config.attention.name
             raise UserError(f"compile: strict, but what {name} remembers cannot be compiled; take compile=on or off")
@@ -60,17 +73,18 @@ class Decoding:
         Raises:
             RunError: strict, and compiling failed or gave other logits.
         """
-        eager, repaid = self._prepared(rows), repaid_after(self.model)
+        eager = self._prepared(rows)
         if self.compile == "off":
             return self._tell(eager)
         if self.cannot:
             return self._tell(eager, f"what {self.model.config.attention.name} remembers cannot be compiled")
         if (rows, padded) not in self._checked:
-            if self.compile == "auto" and steps < repaid:
+            repaid = repaid_after(self.model)
+            if self.compile == "auto" and steps < repaid and not self._compile(rows).kept(rows, padded):
                 return self._tell(eager, f"auto: compiling would repay itself after {repaid:,} tokens")
             self._checked[rows, padded] = self._works(eager, rows, padded)
         if self._checked[rows, padded]:
-            return self._tell(self._compiled[rows == 1])
+            return self._tell(self._compile(rows))
         return self._tell(eager, "compiling failed")
 
     def _tell(self, decoder: Decoder, why: str = "") -> Decoder:
@@ -82,10 +96,14 @@ class Decoding:
             self._eager[rows == 1] = prepare(self.model, rows, self.quantize)
         return self._eager[rows == 1]
 
+    def _compile(self, rows: int) -> Compiled:
+        if (rows <= FEW) not in self._compiled:
+            self._compiled[rows <= FEW] = compile_decoder(self.model, rows, self.quantize)
+        return self._compiled[rows <= FEW]
+
     def _works(self, eager: Decoder, rows: int, padded: bool) -> bool:
         """Compile, and compare the first logits with the eager ones."""
-        compiled = self._compiled.setdefault(rows == 1, compile_decoder(self.model, rows, self.quantize))
-        problem = difference(compiled, eager, rows, padded)
+        problem = difference(self._compile(rows), eager, rows, padded)
         if problem is None:
             return True
         if self.compile == "strict":
@@ -121,28 +139,31 @@ def packs(weight: torch.Tensor, rows: int) -> bool:
 def compile_decoder(model: GPT, rows: int, quantize: Quantize | None) -> Compiled:
     """The compiled decoder of a model for so many rows; compiling itself waits for the first step."""
     name = quantize or str(model.embedding.weight.dtype).removeprefix("torch.")
-    single = rows == 1 and model.embedding.weight.device.type == "cpu"
-    layout = int8 if quantize else Rows if single else linear
+    few = rows <= FEW and model.embedding.weight.device.type == "cpu"
+    layout = (int8_tiles if quantize else Tiles) if few else (int8 if quantize else linear)
     return Compiled(prepared(model, layout), f"compiled, {name}")
 
 
 @torch.inference_mode()
-def scratch(model: GPT, rows: int, padded: bool) -> tuple[torch.Tensor, Where | None, Cache]:
-    """A token, where it is, and a cache of one token before it: to try a decoder on."""
-    cache, token = model.build_cache(4), torch.zeros(rows, 1, dtype=torch.int64)
-    token = token.to(model.embedding.weight.device)
-    where = Where(token, token) if padded else None
-    model.hidden(token, where, cache)
-    return token, Where(token + 1, token) if padded else None, cache
+def tried(decoder: Decoder, model: GPT, rows: int, padded: bool) -> torch.Tensor:
+    """The logits of a few steps after a text, (steps, rows, vocab_size): of more than one length."""
+    steps = min(TRIED, model.config.context - 1)
+    before = min(LONG, model.config.context - steps)
+    cache, text = model.build_cache(decoder.room(before + steps)), torch.zeros(rows, before, dtype=torch.int64)
+    text = text.to(model.embedding.weight.device)
+    position = torch.arange(before, device=text.device).expand(rows, -1)
+    model.hidden(text, Where(position, text) if padded else None, cache)
+    token = text[:, :1]
+    places = [Where(token + before + step, token) if padded else None for step in range(steps)]
+    return torch.stack([decoder(token + step % 2, where, cache) for step, where in enumerate(places)])
 
 
-@torch.inference_mode()
 def difference(compiled: Decoder, eager: Decoder, rows: int, padded: bool) -> str | None:
     """What is wrong with compiled logits, None where nothing is; a missing C++ compiler shows itself here."""
     try:
-        ours = compiled(*scratch(eager.model, rows, padded))
+        ours = tried(compiled, eager.model, rows, padded)
     except Exception as error:
         return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
-    truth = eager(*scratch(eager.model, rows, padded))
+    truth = tried(eager, eager.model, rows, padded)
     far = ((ours - truth).abs().max() / truth.abs().max().clamp(min=1e-6)).item()
     return None if far <= TOLERANCE["bf16"] else f"its first logits are off by {far:.0%}"

@@ -1,16 +1,25 @@
-"""The step compiled: one graph for every length of a text.
+"""The step compiled ahead of time: one program for every length of a text, and for every model of a shape.
 
-How many tokens are seen is a number that the graph takes, as the size of an argument, so nothing is compiled anew while
-a text grows, and no key is read that is not seen. Only the number of rows, and whether they are padded, make a graph of
-their own. What PyTorch would check before each call is known here, and not checked: it would take as long as a layer.
+A program is exported, compiled by AOTInductor and kept in PyTorch's cache folder without the weights, which are given
+to it when it is loaded: that takes some milliseconds. Sizes are part of it, but for the number of tokens seen, so no
+key is read that is not seen, and nothing is compiled anew while a text grows. Only the number of rows, and whether they
+are padded, make a program of their own.
 """
 
+import json
+import os
+import platform
+import warnings
 from collections.abc import Sequence
-from types import FunctionType
+from contextlib import suppress
+from functools import cache as cached
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
 
 from gpt.device import keep_compiled
 from gpt.generation.decoder import Decoder
@@ -19,8 +28,41 @@ from gpt.model.cache.static import StaticMemory
 from gpt.model.gpt import GPT
 from gpt.model.mask import Where
 
-OPTIONS: dict[str, Any] = {"guard_filter_fn": lambda guards: [False] * len(guards), "cpp_wrapper": True}
-"""No check before a call, and the calls between kernels in C++."""
+LONG = 128
+"""Tokens that are seen where a program is made: what pays for a text so long, such as sharing it out, is done."""
+
+MORE = 2
+"""Added to the number of tokens seen where it is a size: PyTorch takes a size of 0 or 1 for one that never changes."""
+
+OPTIONS: dict[str, Any] = {
+    "aot_inductor.package_constants_in_so": False,
+    "always_keep_tensor_constants": True,  # else short weights, up to 8, are written into the program
+    "memory_planning": True,  # one allocation for all that is computed on the way
+    "cpp.enable_floating_point_contract_flag": "fast",  # x · w + sum in one instruction
+}
+
+
+class Step(nn.Module):
+    """What is compiled.
+
+    Args:
+        model: what was prepared for it.
+    """
+
+    def __init__(self, model: GPT) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, token: Tensor, seen: Tensor, where: list[Tensor], held: list[list[Tensor]]) -> Tensor:
+        """The logits of (rows, 1) tokens, `MORE` + as many tokens seen being the size of `seen`; `where` may be empty.
+
+        Keys, values and where they are, of each layer, are written to what is `held`.
+        """
+        length = seen.size(0) - MORE
+        cache = Cache([StaticMemory.over(tensors, length) for tensors in held])
+        cache.length = length
+        hidden = self.model.hidden(token, Where(*where) if where else None, cache)
+        return self.model.logits(hidden[:, -1])
 
 
 class Compiled(Decoder):
@@ -29,46 +71,124 @@ class Compiled(Decoder):
     Args:
         model: what was prepared for it.
         told: what it is, in a few words.
-        backend: of torch.compile; another one than its own takes no options.
     """
 
-    def __init__(self, model: GPT, told: str = "compiled", backend: str = "inductor") -> None:
+    def __init__(self, model: GPT, told: str = "compiled") -> None:
         super().__init__(model, told)
-        self.backend = backend
-        self._steps: dict[tuple[int, bool], Any] = {}
+        self.weights = {f"model.{name}": tensor for name, tensor in model.named_buffers()} | {
+            f"model.{name}": parameter.data for name, parameter in model.named_parameters(remove_duplicate=False)
+        }
+        self._programs: dict[tuple[int, bool], Any] = {}
 
     def __call__(self, token: Tensor, where: Where | None, cache: Cache) -> Tensor:
         """See one more token, (rows, 1), after those in the cache: (rows, vocab_size) logits."""
-        memories = [memory for memory in cache.memories if isinstance(memory, StaticMemory)]
-        held = [memory.held for memory in memories]
-        seen = token.new_empty(cache.length, dtype=torch.bool)
         key = (token.size(0), where is not None)
-        if key not in self._steps:
-            self._steps[key] = self._compile(seen, held)
-        logits: Tensor = self._steps[key](token, where, seen, held)
+        if key not in self._programs:
+            self._programs[key] = self.load(*key)
+        seen = token.new_empty(MORE + cache.length, dtype=torch.bool)
+        memories = [memory for memory in cache.memories if isinstance(memory, StaticMemory)]
+        held = [tensor for memory in memories for tensor in memory.held]
+        # The loader takes tensors as they come; the program itself would look for them in its arguments at each call.
+        logits: Tensor = self._programs[key].loader.boxed_run([token, seen, *(where or ()), *held])[0]
         for memory in memories:
             memory.length += 1
         cache.advance(1, where)
         return logits
 
-    def _compile(self, seen: Tensor, held: Sequence[Sequence[Tensor]]) -> Any:
-        """The step as a graph in which the number of tokens seen, and of those there is room for, are open."""
-        model = self.model
-        keep_compiled()
+    def room(self, tokens: int) -> int:
+        """The whole context, whatever is needed, so that no size changes; and one more, so that no slice is all of it.
 
-        def step(token: Tensor, where: Where | None, seen: Tensor, held: Sequence[Sequence[Tensor]]) -> Tensor:
-            cache = Cache([StaticMemory.over(tensors, seen.size(0)) for tensors in held])
-            cache.length = seen.size(0)
-            return model.logits(model.hidden(token, where, cache)[:, -1])
+        What is not used takes no memory.
+        """
+        return self.model.config.context + 1
 
-        torch._dynamo.mark_dynamic(seen, 0)
-        for tensors in held:
-            for tensor, dimension in zip(tensors, (2, 2, 1, 1), strict=False):
-                torch._dynamo.mark_dynamic(tensor, dimension)
-        # PyTorch finds what it compiled by a function's code, and without checks would find another model's.
-        own = FunctionType(step.__code__.replace(), step.__globals__, closure=step.__closure__)
-        # Weights that may not change are packed by oneDNN, for several rows; those of one are summed by rows.
-        options = {**OPTIONS, "freezing": held[0][0].size(0) > 1 and not seen.is_cuda}
-        if self.backend != "inductor":
-            options = {"guard_filter_fn": OPTIONS["guard_filter_fn"]}
-        return torch.compile(own, fullgraph=True, backend=self.backend, options=options)
+    def kept(self, rows: int, padded: bool) -> bool:
+        """Whether a program was compiled before."""
+        return self._path(rows, padded).exists()
+
+    def load(self, rows: int, padded: bool) -> Any:
+        """The program, compiled where it is not kept or cannot be read."""
+        path = self._path(rows, padded)
+        if path.exists():
+            with suppress(RuntimeError, OSError):
+                return self._open(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}.pt2")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch's, about its own
+            program = export(self.model, rows, padded)
+            torch._inductor.aoti_compile_and_package(program, package_path=str(part), inductor_configs=dict(OPTIONS))
+        missing = taken(program) - set(torch._inductor.aoti_load_package(str(part)).get_constant_fqns())
+        if missing:
+            part.unlink()
+            raise RuntimeError(f"{min(missing)} became a part of the program")
+        part.replace(path)
+        return self._open(path)
+
+    def _path(self, rows: int, padded: bool) -> Path:
+        keep_compiled()  # before PyTorch's compiler is imported, which settles its folder
+        from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+        return Path(cache_dir()) / "decoders" / f"{fingerprint(self.model, self.weights, rows, padded)}.pt2"
+
+    def _open(self, path: Path) -> Any:
+        program = torch._inductor.aoti_load_package(str(path), run_single_threaded=True)
+        wanted = {name: self.weights[name] for name in program.get_constant_fqns()}
+        program.load_constants(wanted, check_full_update=True, user_managed=True)
+        return program
+
+
+def supports(model: GPT) -> bool:
+    """Whether a model's step can be compiled: what it remembers grows by a token, and more than once."""
+    memories = model.build_cache(1).memories
+    return model.config.context > MORE and all(isinstance(memory, StaticMemory) for memory in memories)
+
+
+def export(model: GPT, rows: int, padded: bool) -> ExportedProgram:
+    """The step of a prepared model as a graph in which the number of tokens seen is open."""
+    context = model.config.context
+    cache, token = model.build_cache(context + 1), torch.zeros(rows, 1, dtype=torch.int64)
+    token = token.to(model.embedding.weight.device)
+    where = Where(token.clone(), token.clone()) if padded else None  # what is one here would be one in the program
+    with torch.inference_mode(False), torch.no_grad():
+        model.hidden(token, where, cache)  # makes what the cache holds
+        held = [memory.held for memory in cache.memories if isinstance(memory, StaticMemory)]
+        seen = token.new_empty(MORE + min(LONG, context - 1), dtype=torch.bool)
+        more = Dim("seen", min=MORE + 1, max=MORE + context - 1)
+        open_sizes = (None, {0: more}, [None] * len(where or ()), [[None] * len(tensors) for tensors in held])
+        return torch.export.export(
+            Step(model), (token, seen, list(where or ()), held), dynamic_shapes=open_sizes, strict=False
+        )
+
+
+def taken(program: ExportedProgram) -> set[str]:
+    """Names of the weights that a program computes with."""
+    signature = program.graph_signature
+    names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    return {names[node.name] for node in program.graph.nodes if node.name in names and node.users}
+
+
+def fingerprint(model: GPT, weights: dict[str, Tensor], rows: int, padded: bool) -> str:
+    """What a program depends on, but for the weights' numbers."""
+    shapes = [(name, str(tensor.dtype), list(tensor.shape)) for name, tensor in weights.items()]
+    device = model.embedding.weight.device
+    machine = processor() if device.type == "cpu" else torch.cuda.get_device_name(device)
+    what = [model.config.model_dump(mode="json"), shapes, rows, padded, OPTIONS, machine, torch.get_num_threads()]
+    return sha256(json.dumps([what, torch.__version__, sources()]).encode()).hexdigest()[:32]
+
+
+@cached
+def sources() -> str:
+    """The code that is compiled: all of the model's, and of the decoders'."""
+    here = Path(__file__).parent
+    files = sorted([*here.glob("*.py"), *(here.parents[1] / "model").rglob("*.py")])
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+@cached
+def processor() -> str:
+    """Name and abilities of the processor: code for one may be wrong for another that sees the same folder."""
+    with suppress(OSError):
+        lines: Sequence[str] = Path("/proc/cpuinfo").read_text().splitlines()
+        return "".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU"))}))
+    return platform.machine() + platform.processor()

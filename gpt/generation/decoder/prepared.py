@@ -2,7 +2,7 @@
 
     fp32, bf16   packed by oneDNN once, so that all cores read each weight once, in order
     int8         w ≈ scale · q, a scale for each row of W, q = round(w / scale) in -127..127: a quarter of fp32 to read
-    by rows      y_i = Σ_k x_k · w_ik, written out for a compiler that makes one loop of it and what stands around it
+    tiles        y_i = Σ_k x_k · w_ik, written out for a compiler that makes one program of it and what stands around it
 
 All are kernels of PyTorch's own. The model that was given keeps its weights, for prompts and for all else.
 """
@@ -13,6 +13,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from gpt.config import UserError
 from gpt.model.gpt import GPT
@@ -33,43 +34,74 @@ class Packed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+        y: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, "none", [], "")
+        return y
 
 
 class Int8(nn.Module):
     """y = scale · (Q x) + b, x in bf16."""
 
+    quantized: Tensor
+    scale: Tensor
+
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        scale = weight.float().abs().amax(dim=1).clamp(min=1e-12) / 127
-        self.register_buffer("quantized", (weight.float() / scale[:, None]).round().to(torch.int8))
+        quantized, scale = quantize_rows(weight)
+        self.register_buffer("quantized", quantized)
         self.register_buffer("scale", scale.bfloat16())
         self.bias = bias
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        rows = x.reshape(-1, x.size(-1)).bfloat16()
-        y = torch.ops.aten._weight_int8pack_mm(rows, self.quantized, self.scale).to(x.dtype)
-        return (y if self.bias is None else y + self.bias).view(*x.shape[:-1], -1)
+        y = torch._weight_int8pack_mm(x.flatten(0, -2).bfloat16(), self.quantized, self.scale).to(x.dtype)
+        return (y if self.bias is None else y + self.bias).unflatten(0, x.shape[:-1])
 
 
-class Rows(nn.Module):
-    """y = W x + b as a sum over each row of W; only where it is compiled is that fast."""
+class Tiles(nn.Module):
+    """y = scale · (Q x) + b in fp32 as sums along the rows of Q, 32 rows side by side; Q is W where nothing scales it.
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+    Only where it is compiled is that fast.
+    """
+
+    WIDE = 32
+
+    tiles: Tensor
+    scale: Tensor | None
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, scale: Tensor | None = None) -> None:
         super().__init__()
-        self.weight = weight
+        self.out, columns = weight.shape
+        padded = F.pad(weight, (0, 0, 0, -self.out % self.WIDE))
+        tiles = padded.view(-1, self.WIDE, columns).transpose(1, 2).contiguous()  # (out / 32, in, 32)
+        self.register_buffer("tiles", tiles)
+        self.register_buffer("scale", scale)
         self.bias = bias
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        y = (x.unsqueeze(-2) * self.weight).sum(dim=-1, dtype=torch.float32)
+        x32 = x.float()
+        x32 = torch.as_strided(x32, x32.shape, x32.stride())  # else the compiler computes x anew for each tile
+        y = (x32[..., None, :, None] * self.tiles).sum(dim=-2).flatten(-2)[..., : self.out]
+        if self.scale is not None:
+            y = y * self.scale
         return (y if self.bias is None else y + self.bias).to(x.dtype)
+
+
+def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Q (out, in) int8 and its scales (out,) fp32, W ≈ scale · Q."""
+    scale = weight.float().abs().amax(dim=1).clamp(min=1e-12) / 127
+    return (weight.float() / scale[:, None]).round().to(torch.int8), scale
 
 
 def int8(weight: Tensor, bias: Tensor | None) -> nn.Module:
     """`Int8` where the kernel can, which reads 16 numbers at a time and does not look where a row ends."""
     return (Int8 if weight.size(1) % 16 == 0 else linear)(weight, bias)
+
+
+def int8_tiles(weight: Tensor, bias: Tensor | None) -> nn.Module:
+    """The same numbers as `int8`, to be compiled for few rows."""
+    quantized, scale = quantize_rows(weight)
+    return Tiles(quantized, bias, scale)
 
 
 def linear(weight: Tensor, bias: Tensor | None) -> nn.Module:

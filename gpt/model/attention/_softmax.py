@@ -78,6 +78,10 @@ def attend_once(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None =
 
     `mask` is added to the scores, (batch or 1, heads or 1, 1, key_length).
     """
-    scores = (query * key).sum(dim=-1, dtype=torch.float32) / math.sqrt(query.size(-1))
-    weights = (scores if mask is None else scores + mask.squeeze(2)).softmax(dim=-1)
-    return (weights[..., None] * value).sum(dim=-2, keepdim=True).to(query.dtype)
+    scaled = query.float() / math.sqrt(query.size(-1))
+    scores = (scaled * key).sum(dim=-1, keepdim=True)
+    if mask is not None:
+        scores = scores + mask.transpose(-2, -1)
+    weights = (scores - scores.amax(dim=-2, keepdim=True)).exp()
+    mixed: Tensor = (weights * value).sum(dim=-2, keepdim=True) / weights.sum(dim=-2, keepdim=True)
+    return mixed.to(query.dtype)

@@ -44,13 +44,13 @@ class StaticMemory(KeyValueMemory):
         held_keys, held_values, *held_where = self.held
         if keys.size(0) != held_keys.size(0):
             raise ValueError(f"a batch of {keys.size(0)} does not fit a cache of {held_keys.size(0)} rows")
-        held_keys[:, :, start:end] = keys
-        held_values[:, :, start:end] = values
+        held_keys.narrow(2, start, keys.size(2)).copy_(keys)
+        held_values.narrow(2, start, keys.size(2)).copy_(values)
         for stored, new in zip(held_where, where or (), strict=True):
             stored[:, start:end] = new
         self.length = end
         seen = Where(*(stored[:, :end] for stored in held_where)) if held_where else None
-        return held_keys[:, :, :end], held_values[:, :, :end], seen
+        return held_keys.narrow(2, 0, end), held_values.narrow(2, 0, end), seen
 
     def nbytes(self) -> int:
         """Keys and values, and where they are."""

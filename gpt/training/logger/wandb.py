@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from gpt.files import nearby, read_json, write_whole
-from gpt.run_folder import RUNS
+from gpt.runs import RUNS
 from gpt.training.logger import Logger, LoggerConfig, Metrics, RunInfo, grouped
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ def teacher_forced():
         texts = [[*prompt, *((7 * i + 3) % 29 for i in range(new))] for prompt in prompts]
         expected = torch.stack([truth(torch.tensor([text]))[0, -new - 1 :] for text in texts])
         where = where_padded([len(prompt) for prompt in prompts], CPU)
-        logits, cache = prefill(model, pad_left(prompts, CPU), where, max(map(len, texts)))
+        logits, cache = prefill(model, pad_left(prompts, CPU), where, decoder.room(max(map(len, texts))))
         seen = [logits]
         for step in range(new):
             where = following(where)

@@ -2,17 +2,10 @@ import pytest
 import torch
 
 from gpt.config import RunError, UserError
-from gpt.generation.decoder import choice
 from gpt.generation.decoder.choice import Decoding, repaid_after
 from gpt.generation.decoder.compiled import Compiled
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
-
-
-@pytest.fixture
-def traced(monkeypatch):
-    """Compiling generates no code, which takes long."""
-    monkeypatch.setattr(choice, "Compiled", lambda model, told: Compiled(model, told, backend="eager"))
 
 
 def test_eager_unless_asked_for(build_model):
@@ -30,6 +23,29 @@ def test_auto_compiles_where_that_repays_itself_and_tells_from_when(build_model,
     assert isinstance(decoding.decoder(1, False, repaid), Compiled)
     assert decoding.told == "compiled, float32"
     assert isinstance(decoding.decoder(1, False, 1), Compiled), "it is there now"
+    assert traced == [(1, False)]
+
+
+def test_auto_takes_what_was_compiled_before_at_once(build_model, traced, monkeypatch):
+    monkeypatch.setattr(Compiled, "kept", lambda self, rows, padded: rows == 1)
+    decoding = Decoding(build_model(), "auto")
+    assert isinstance(decoding.decoder(1, False, 1), Compiled)
+    assert not isinstance(decoding.decoder(3, False, 1), Compiled)
+
+
+@pytest.mark.parametrize("wrong_from", [0, 7])
+def test_a_program_is_tried_at_more_lengths_than_one(build_model, traced, monkeypatch, wrong_from):
+    """Eight: what was right for the first ones only was compiled for one length."""
+    model, calls, right = build_model(), [], Compiled.__call__
+
+    def at_first(self, *arguments):
+        calls.append(arguments)
+        return right(self, *arguments) * (1 if len(calls) <= wrong_from else 2)
+
+    monkeypatch.setattr(Compiled, "__call__", at_first)
+    with pytest.warns(UserWarning, match="its first logits are off by"):
+        Decoding(model, "on").decoder(1, False, 5)
+    assert len(calls) == 8
 
 
 def test_the_more_an_eager_step_takes_the_sooner_compiling_pays():

@@ -5,13 +5,22 @@ from torch import nn
 from gpt.config import UserError
 from gpt.generation.decoder import Decoder
 from gpt.generation.decoder.choice import TOLERANCE
-from gpt.generation.decoder.prepared import Int8, Packed, Rows, check_quantize, int8, linear, prepared
+from gpt.generation.decoder.prepared import (
+    Int8,
+    Packed,
+    Tiles,
+    check_quantize,
+    int8,
+    int8_tiles,
+    linear,
+    prepared,
+)
 
 PROMPTS = [[3, 1, 4, 1, 5], [7]]
 
 
 @pytest.mark.parametrize("bias", [None, torch.tensor([10.0, -10.0])])
-@pytest.mark.parametrize("layout", [linear, Packed, Rows, Int8])
+@pytest.mark.parametrize("layout", [linear, Packed, Tiles, Int8, int8_tiles])
 def test_a_product_by_hand(layout, bias):
     """Whole numbers of which the largest in a row is 127 are exact in 8 bits, and the sums in fp32."""
     weight, x = torch.zeros(2, 16), torch.zeros(1, 1, 16)
@@ -31,7 +40,15 @@ def test_widths_that_the_kernel_would_read_beyond_keep_their_weights(width, kind
     assert isinstance(int8(torch.ones(3, width), None), kind)
 
 
-@pytest.mark.parametrize("layout", [linear, Packed])
+def test_tiles_are_32_rows_side_by_side_and_what_is_over_is_left_out():
+    weight = torch.arange(33 * 2.0).view(33, 2)
+    layer = Tiles(weight, None)
+    assert layer.tiles.shape == (2, 2, 32)
+    assert layer.tiles[0, 1].tolist() == list(range(1, 65, 2))
+    assert layer(torch.tensor([[1.0, 10.0]])).tolist() == [[2 * i + 10 * (2 * i + 1) for i in range(33)]]
+
+
+@pytest.mark.parametrize("layout", [linear, Packed, Tiles])
 def test_in_fp32_it_is_the_model_for_every_attention_and_position(build_model, variant, layout, teacher_forced):
     model = build_model(variant)
     for prompts in (PROMPTS, PROMPTS[:1]):
@@ -39,7 +56,7 @@ def test_in_fp32_it_is_the_model_for_every_attention_and_position(build_model, v
         assert (ours - truth).abs().max() <= TOLERANCE["fp32"] * truth.abs().max()
 
 
-@pytest.mark.parametrize("precision, layout", [("bf16", Packed), ("int8", int8)])
+@pytest.mark.parametrize("precision, layout", [("bf16", Packed), ("bf16", Tiles), ("int8", int8), ("int8", int8_tiles)])
 def test_less_precise_weights_choose_the_same_tokens(
     build_model, variant, precision, layout, teacher_forced, assert_same_choice
 ):

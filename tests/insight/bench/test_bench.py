@@ -8,8 +8,6 @@ import pytest
 import torch
 
 from gpt.device import choose_precision, has_native_bf16
-from gpt.generation.decoder import choice
-from gpt.generation.decoder.compiled import Compiled
 from gpt.insight.bench import bench as module
 from gpt.insight.bench.bench import bench, precisions_of, races, training_memory
 from gpt.insight.bench.limits import Limits, Sizes, measure_limits
@@ -100,8 +98,7 @@ def test_weights_are_decoded_in_the_precision_and_training_keeps_its_own(bench_s
     assert model.embedding.weight.dtype == torch.float32
 
 
-def test_decoding_is_measured_in_int8_and_compiled_too(bench_settings, monkeypatch):
-    monkeypatch.setattr(choice, "Compiled", lambda model, told: Compiled(model, told, backend="eager"))
+def test_decoding_is_measured_in_int8_and_compiled_too(bench_settings, traced):
     settings = bench_settings(peers=[], compile="on")
     model = GPT(settings.shape).eval()
     contenders = list(module.decoding_contenders([(choose_precision("fp32", CPU), model)], [], settings, rows=2))
