@@ -2,6 +2,7 @@
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from gpt import cli
@@ -13,6 +14,7 @@ from gpt.run import load
 def sample(settings: SampleSettings, _: Path | None) -> None:
     """Open a run's folder and let its model write; texts go to standard output, all else to standard error."""
     run = load(settings.run, settings.device, settings.precision, settings.compile, settings.quantize)
+    run.decoding.announce = partial(print, file=sys.stderr)
     texts = run.texts(settings.texts(), settings)
     print(run.describe(), f"decoding: {run.decoding.told}", *texts.notices, sep="\n", file=sys.stderr)
     started = time.perf_counter()

@@ -55,7 +55,7 @@ class TrainSettings(Config):
     """What matrix products are computed in: auto, fp32, bf16 or fp16."""
     compile: CompileMode = "auto"
     """off; auto: where the run is long enough to repay it; on: or eager with a warning; strict: or the run ends."""
-    steps: Count = 1200
+    steps: Count = 1000
     """Updates to train for."""
     budget: str | None = None
     """Train for this long instead of `steps`: 90s, 5min, 2h."""
@@ -71,11 +71,11 @@ class TrainSettings(Config):
     one. What the run began with is kept."""
     init: str | None = None
     """Begin with the weights and the tokenizer of the run in this folder, or of the latest."""
-    eval_every: Count = 300
+    eval_every: Count = 250
     """Updates between two evaluations."""
     eval_tokens: Count | None = None
     """Tokens of the validation split that an evaluation covers, from the first on; null: all of them."""
-    save_every: Count | str = 300
+    save_every: Count | str = 250
     """Updates between two checkpoints, or the time, as 90s, 5min or 1h; the best one is kept, and the last."""
     keep: Count = 1
     """How many of the last checkpoints are kept, besides the best."""

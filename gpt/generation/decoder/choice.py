@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Callable
 
 import torch
 
@@ -63,6 +64,8 @@ class Decoding:
             raise UserError(f"compile: strict, but what {name} remembers cannot be compiled; take compile=on or off")
         self.told = ""
         """Which decoder was given last, and why."""
+        self.announce: Callable[[str], None] = lambda _: None
+        """Is told what takes long, before it does."""
         self._eager: dict[bool, Decoder] = {}
         self._compiled: dict[bool, Compiled] = {}
         self._checked: dict[tuple[int, bool], bool] = {}
@@ -103,7 +106,11 @@ class Decoding:
 
     def _works(self, eager: Decoder, rows: int, padded: bool) -> bool:
         """Compile, and compare the first logits with the eager ones."""
-        problem = difference(self._compile(rows), eager, rows, padded)
+        compiled = self._compile(rows)
+        if not compiled.kept(rows, padded):
+            seconds = COMPILING * self.model.config.n_layer
+            self.announce(f"compiling, about {seconds:.0f} s; it is kept for all models of this shape")
+        problem = difference(compiled, eager, rows, padded)
         if problem is None:
             return True
         if self.compile == "strict":

@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache as cached
 from hashlib import sha256
@@ -118,8 +118,8 @@ class Compiled(Decoder):
             warnings.simplefilter("ignore")  # PyTorch's, about its own
             program = export(self.model, rows, padded)
             torch._inductor.aoti_compile_and_package(program, package_path=str(part), inductor_configs=dict(OPTIONS))
-        missing = taken(program) - set(torch._inductor.aoti_load_package(str(part)).get_constant_fqns())
-        if missing:
+        given = torch._inductor.aoti_load_package(str(part)).get_constant_fqns()
+        if missing := left_out(taken(program), given, self.weights):
             part.unlink()
             raise RuntimeError(f"{min(missing)} became a part of the program")
         part.replace(path)
@@ -168,7 +168,18 @@ def taken(program: ExportedProgram) -> set[str]:
     return {names[node.name] for node in program.graph.nodes if node.name in names and node.users}
 
 
-def fingerprint(model: GPT, weights: dict[str, Tensor], rows: int, padded: bool) -> str:
+def left_out(taken: Iterable[str], given: Iterable[str], weights: Mapping[str, Tensor]) -> set[str]:
+    """Those of the weights taken that no program asks for, by their name or that of another that is the same tensor.
+
+    >>> tied, gain = torch.ones(2), torch.ones(2)
+    >>> left_out(["head", "gain"], ["embedding"], {"embedding": tied, "head": tied, "gain": gain})
+    {'gain'}
+    """
+    there = {weights[name].data_ptr() for name in given}
+    return {name for name in taken if weights[name].data_ptr() not in there}
+
+
+def fingerprint(model: GPT, weights: Mapping[str, Tensor], rows: int, padded: bool) -> str:
     """What a program depends on, but for the weights' numbers."""
     shapes = [(name, str(tensor.dtype), list(tensor.shape)) for name, tensor in weights.items()]
     device = model.embedding.weight.device

@@ -34,13 +34,13 @@ class MuonConfig(OptimizerConfig):
     """Muon for the matrices inside the blocks; AdamW for embeddings, gains and biases."""
 
     name: Literal["muon"] = "muon"
-    lr: float = Field(default=8e-3, gt=0, le=1000)
+    lr: float = Field(default=6e-3, gt=0, le=1000)
     """Peak learning rate of the matrices."""
     momentum: float = Field(default=0.95, ge=0, lt=1)
     """Decay of the gradient's running mean, for matrices."""
     weight_decay: float = Field(default=0.0, ge=0, le=1000)
     """Each update shrinks matrices by this times their learning rate."""
-    adamw_lr: float = Field(default=6e-3, gt=0, le=1000)
+    adamw_lr: float = Field(default=4.5e-3, gt=0, le=1000)
     """Peak learning rate of all others."""
     beta1: float = Field(default=0.9, ge=0, lt=1)
     """Decay of the gradient's running mean, for all others."""

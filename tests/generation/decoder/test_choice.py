@@ -33,6 +33,16 @@ def test_auto_takes_what_was_compiled_before_at_once(build_model, traced, monkey
     assert not isinstance(decoding.decoder(3, False, 1), Compiled)
 
 
+def test_that_it_takes_long_is_said_before(build_model, traced, monkeypatch):
+    said = []
+    for kept in (False, True):
+        monkeypatch.setattr(Compiled, "kept", lambda self, rows, padded, kept=kept: kept)
+        decoding = Decoding(build_model(), "on")
+        decoding.announce = said.append
+        decoding.decoder(1, False, 5)
+    assert said == ["compiling, about 5 s; it is kept for all models of this shape"]
+
+
 @pytest.mark.parametrize("wrong_from", [0, 7])
 def test_a_program_is_tried_at_more_lengths_than_one(build_model, traced, monkeypatch, wrong_from):
     """Eight: what was right for the first ones only was compiled for one length."""

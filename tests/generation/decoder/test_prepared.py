@@ -1,3 +1,5 @@
+import mmap
+
 import pytest
 import torch
 from torch import nn
@@ -10,6 +12,7 @@ from gpt.generation.decoder.prepared import (
     Packed,
     Tiles,
     check_quantize,
+    in_large_pages,
     int8,
     int8_tiles,
     linear,
@@ -85,3 +88,15 @@ def test_int8_is_for_the_cpu():
     check_quantize(None, torch.device("cuda"))
     with pytest.raises(UserError, match=r"quantize: int8 needs the cpu, this is cuda; take null"):
         check_quantize("int8", torch.device("cuda"))
+
+def test_large_weights_are_in_large_pages_as_they_were():
+    weight = torch.randn(1024, 1024)  # 4 MiB
+    copy = in_large_pages(weight.t())
+    assert copy.is_contiguous()
+    assert torch.equal(copy, weight.t())
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        assert copy.data_ptr() % (1 << 21) == 0
+    del weight
+    copy += 1  # it is its own, and may be written to
+    small = torch.ones(3)
+    assert in_large_pages(small) is small

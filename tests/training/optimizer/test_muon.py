@@ -35,7 +35,7 @@ def train(built, optimizers, steps=range(3)):
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.5])
 def test_matrices_are_updated_as_pytorchs_muon_does_it_and_all_others_as_adamw(weight_decay):
-    ours = train(built := model(), [MuonConfig(lr=0.02, weight_decay=weight_decay).build(built)])
+    ours = train(built := model(), [MuonConfig(lr=0.02, adamw_lr=6e-3, weight_decay=weight_decay).build(built)])
     built = model()
     matrices = [p for name, p in built.named_parameters() if name.startswith("blocks.") and p.ndim == 2]
     others = [p for name, p in built.named_parameters() if not (name.startswith("blocks.") and p.ndim == 2)]
