@@ -89,6 +89,7 @@ def test_int8_is_for_the_cpu():
     with pytest.raises(UserError, match=r"quantize: int8 needs the cpu, this is cuda; take null"):
         check_quantize("int8", torch.device("cuda"))
 
+
 def test_large_weights_are_in_large_pages_as_they_were():
     weight = torch.randn(1024, 1024)  # 4 MiB
     copy = in_large_pages(weight.t())
