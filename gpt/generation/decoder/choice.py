@@ -9,8 +9,9 @@ import torch
 from gpt.config import RunError, UserError
 from gpt.device import CompileMode, has_native_bf16
 from gpt.generation.decoder import Decoder
-from gpt.generation.decoder.compiled import LONG, Compiled, supports
+from gpt.generation.decoder.compiled import LONG, Compiled, kept_at, supports
 from gpt.generation.decoder.prepared import (
+    Layout,
     Packed,
     Quantize,
     Tiles,
@@ -83,7 +84,7 @@ class Decoding:
             return self._tell(eager, f"what {self.model.config.attention.name} remembers cannot be compiled")
         if (rows, padded) not in self._checked:
             repaid = repaid_after(self.model)
-            if self.compile == "auto" and steps < repaid and not self._compile(rows).kept(rows, padded):
+            if self.compile == "auto" and steps < repaid and not self._kept(rows, padded):
                 return self._tell(eager, f"auto: compiling would repay itself after {repaid:,} tokens")
             self._checked[rows, padded] = self._works(eager, rows, padded)
         if self._checked[rows, padded]:
@@ -99,6 +100,10 @@ class Decoding:
             self._eager[rows == 1] = prepare(self.model, rows, self.quantize)
         return self._eager[rows == 1]
 
+    def _kept(self, rows: int, padded: bool) -> bool:
+        layout = compiled_layout(self.model, rows, self.quantize)
+        return kept_at(self.model, layout.__name__, rows, padded).exists()
+
     def _compile(self, rows: int) -> Compiled:
         if (rows <= FEW) not in self._compiled:
             self._compiled[rows <= FEW] = compile_decoder(self.model, rows, self.quantize)
@@ -107,7 +112,7 @@ class Decoding:
     def _works(self, eager: Decoder, rows: int, padded: bool) -> bool:
         """Compile, and compare the first logits with the eager ones."""
         compiled = self._compile(rows)
-        if not compiled.kept(rows, padded):
+        if not self._kept(rows, padded):
             seconds = COMPILING * self.model.config.n_layer
             self.announce(f"compiling, about {seconds:.0f} s; it is kept for all models of this shape")
         problem = difference(compiled, eager, rows, padded)
@@ -146,9 +151,15 @@ def packs(weight: torch.Tensor, rows: int) -> bool:
 def compile_decoder(model: GPT, rows: int, quantize: Quantize | None) -> Compiled:
     """The compiled decoder of a model for so many rows; compiling itself waits for the first step."""
     name = quantize or str(model.embedding.weight.dtype).removeprefix("torch.")
-    few = rows <= FEW and model.embedding.weight.device.type == "cpu"
-    layout = (int8_tiles if quantize else Tiles) if few else (int8 if quantize else linear)
-    return Compiled(prepared(model, layout), f"compiled, {name}")
+    layout = compiled_layout(model, rows, quantize)
+    return Compiled(prepared(model, layout), layout.__name__, f"compiled, {name}")
+
+
+def compiled_layout(model: GPT, rows: int, quantize: Quantize | None) -> Layout:
+    """What the matrices are laid out in to be compiled for so many rows."""
+    if rows <= FEW and model.embedding.weight.device.type == "cpu":
+        return int8_tiles if quantize else Tiles
+    return int8 if quantize else linear
 
 
 @torch.inference_mode()

@@ -70,11 +70,13 @@ class Compiled(Decoder):
 
     Args:
         model: what was prepared for it.
+        layout: the name of how.
         told: what it is, in a few words.
     """
 
-    def __init__(self, model: GPT, told: str = "compiled") -> None:
+    def __init__(self, model: GPT, layout: str, told: str = "compiled") -> None:
         super().__init__(model, told)
+        self.layout = layout
         self.weights = {f"model.{name}": tensor for name, tensor in model.named_buffers()} | {
             f"model.{name}": parameter.data for name, parameter in model.named_parameters(remove_duplicate=False)
         }
@@ -102,13 +104,9 @@ class Compiled(Decoder):
         """
         return self.model.config.context + 1
 
-    def kept(self, rows: int, padded: bool) -> bool:
-        """Whether a program was compiled before."""
-        return self._path(rows, padded).exists()
-
     def load(self, rows: int, padded: bool) -> Any:
         """The program, compiled where it is not kept or cannot be read."""
-        path = self._path(rows, padded)
+        path = kept_at(self.model, self.layout, rows, padded)
         if path.exists():
             with suppress(RuntimeError, OSError):
                 return self._open(path)
@@ -125,17 +123,19 @@ class Compiled(Decoder):
         part.replace(path)
         return self._open(path)
 
-    def _path(self, rows: int, padded: bool) -> Path:
-        keep_compiled()  # before PyTorch's compiler is imported, which settles its folder
-        from torch._inductor.runtime.cache_dir_utils import cache_dir
-
-        return Path(cache_dir()) / "decoders" / f"{fingerprint(self.model, self.weights, rows, padded)}.pt2"
-
     def _open(self, path: Path) -> Any:
         program = torch._inductor.aoti_load_package(str(path), run_single_threaded=True)
         wanted = {name: self.weights[name] for name in program.get_constant_fqns()}
         program.load_constants(wanted, check_full_update=True, user_managed=True)
         return program
+
+
+def kept_at(model: GPT, layout: str, rows: int, padded: bool) -> Path:
+    """Where the program of a model is kept, once it is prepared in a layout; to know it, nothing is prepared."""
+    keep_compiled()  # before PyTorch's compiler is imported, which settles its folder
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    return Path(cache_dir()) / "decoders" / f"{fingerprint(model, layout, rows, padded)}.pt2"
 
 
 def supports(model: GPT) -> bool:
@@ -179,12 +179,12 @@ def left_out(taken: Iterable[str], given: Iterable[str], weights: Mapping[str, T
     return {name for name in taken if weights[name].data_ptr() not in there}
 
 
-def fingerprint(model: GPT, weights: Mapping[str, Tensor], rows: int, padded: bool) -> str:
+def fingerprint(model: GPT, layout: str, rows: int, padded: bool) -> str:
     """What a program depends on, but for the weights' numbers."""
-    shapes = [(name, str(tensor.dtype), list(tensor.shape)) for name, tensor in weights.items()]
-    device = model.embedding.weight.device
+    weight = model.embedding.weight
+    device, kind = weight.device, [str(weight.dtype), layout, rows, padded]
     machine = processor() if device.type == "cpu" else torch.cuda.get_device_name(device)
-    what = [model.config.model_dump(mode="json"), shapes, rows, padded, OPTIONS, machine, torch.get_num_threads()]
+    what = [model.config.model_dump(mode="json"), kind, OPTIONS, machine, torch.get_num_threads()]
     return sha256(json.dumps([what, torch.__version__, sources()]).encode()).hexdigest()[:32]
 
 

@@ -93,7 +93,10 @@ class Tiles(nn.Module):
 
 
 def in_large_pages(tensor: Tensor) -> Tensor:
-    """A contiguous copy, in pages of 2 MiB where Linux has them: a step reads all weights, and looks up each page."""
+    """A contiguous copy, in pages of 2 MiB where Linux has them: a step reads all weights, and looks up each page.
+
+    PyTorch's own way, the variable THP_MEM_ALLOC_ENABLE, is for all of a process, and read before its first tensor.
+    """
     if tensor.device.type != "cpu" or tensor.nbytes < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return tensor.contiguous()
     pages = mmap.mmap(-1, tensor.nbytes + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

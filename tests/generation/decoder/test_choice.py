@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from gpt.config import RunError, UserError
+from gpt.generation.decoder import choice
 from gpt.generation.decoder.choice import Decoding, repaid_after
 from gpt.generation.decoder.compiled import Compiled
 from gpt.model.config import GPTConfig
@@ -26,8 +27,14 @@ def test_auto_compiles_where_that_repays_itself_and_tells_from_when(build_model,
     assert traced == [(1, False)]
 
 
+def test_auto_lays_nothing_out_for_a_program_that_is_not_there(build_model, traced, monkeypatch):
+    """A copy of all weights would be made for nothing."""
+    monkeypatch.setattr(choice, "compile_decoder", None)
+    Decoding(build_model(), "auto").decoder(1, False, 5)
+
+
 def test_auto_takes_what_was_compiled_before_at_once(build_model, traced, monkeypatch):
-    monkeypatch.setattr(Compiled, "kept", lambda self, rows, padded: rows == 1)
+    monkeypatch.setattr(Decoding, "_kept", lambda self, rows, padded: rows == 1)
     decoding = Decoding(build_model(), "auto")
     assert isinstance(decoding.decoder(1, False, 1), Compiled)
     assert not isinstance(decoding.decoder(3, False, 1), Compiled)
@@ -36,7 +43,7 @@ def test_auto_takes_what_was_compiled_before_at_once(build_model, traced, monkey
 def test_that_it_takes_long_is_said_before(build_model, traced, monkeypatch):
     said = []
     for kept in (False, True):
-        monkeypatch.setattr(Compiled, "kept", lambda self, rows, padded, kept=kept: kept)
+        monkeypatch.setattr(Decoding, "_kept", lambda self, rows, padded, kept=kept: kept)
         decoding = Decoding(build_model(), "on")
         decoding.announce = said.append
         decoding.decoder(1, False, 5)

@@ -9,8 +9,8 @@ import torch
 
 from gpt.generation.decoder import Decoder, compiled
 from gpt.generation.decoder.choice import TOLERANCE
-from gpt.generation.decoder.compiled import Compiled, fingerprint, supports
-from gpt.generation.decoder.prepared import Tiles, int8_tiles, linear, prepared
+from gpt.generation.decoder.compiled import Compiled, fingerprint, kept_at, supports
+from gpt.generation.decoder.prepared import Tiles, linear, prepared
 from gpt.generation.generate import generate
 from gpt.generation.settings import GenerationSettings
 
@@ -29,14 +29,14 @@ def test_it_is_the_model_alone_and_padded_up_to_the_context(
     build_model, attention, position, teacher_forced, traced, prompts, new
 ):
     model = build_model((attention, position))
-    ours, truth = teacher_forced(model, model, Compiled(prepared(model, linear)), prompts, new=new)
+    ours, truth = teacher_forced(model, model, Compiled(prepared(model, linear), "linear"), prompts, new=new)
     assert_near(ours, truth)
     assert len(traced) == 1, "one program for all lengths"
 
 
 def test_windows_that_slide_and_texts_of_any_length_are_one_program(build_model, traced):
     model = build_model()
-    decoder = Compiled(prepared(model, Tiles))
+    decoder = Compiled(prepared(model, Tiles), "Tiles")
     for new in (40, 5, 9):  # a context of 16 slides
         settings = GenerationSettings(max_new_tokens=new, temperature=0)
         ours, truth = (
@@ -54,27 +54,27 @@ def test_generated_code_is_kept_for_every_model_of_a_shape(build_model, teacher_
     with torch.no_grad():
         for parameter in other.parameters():
             parameter.add_(0.1 * torch.randn(parameter.shape))
-    decoder = Compiled(prepared(model, Tiles))
-    assert not decoder.kept(1, padded=False)
+    decoder = Compiled(prepared(model, Tiles), "Tiles")
+    assert not kept_at(model, "Tiles", 1, False).exists()
     assert_near(*teacher_forced(model, model, decoder, PROMPTS[1:], new=15))
-    assert decoder.kept(1, padded=False)
-    assert not decoder.kept(2, padded=False)
+    assert kept_at(model, "Tiles", 1, False).exists()
+    assert not kept_at(model, "Tiles", 2, False).exists()
     with monkeypatch.context() as context:
         context.setattr(compiled, "export", None)
-        assert_near(*teacher_forced(other, other, Compiled(prepared(other, Tiles)), PROMPTS[:1], new=11))
+        assert_near(*teacher_forced(other, other, Compiled(prepared(other, Tiles), "Tiles"), PROMPTS[:1], new=11))
     (kept,) = (tmp_path / "decoders").iterdir()
     kept.write_bytes(kept.read_bytes()[:1000])
     monkeypatch.setattr(compiled, "export", lambda *arguments: SimpleNamespace(told="made anew"))
     monkeypatch.setattr(torch._inductor, "aoti_compile_and_package", lambda program, **where: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        Compiled(prepared(other, Tiles)).load(1, padded=False)
+        Compiled(prepared(other, Tiles), "Tiles").load(1, padded=False)
 
 
 def test_what_a_program_depends_on_is_in_its_name(build_model, monkeypatch):
     """Not the numbers of the weights, but all else."""
 
-    def name(model, rows=1, padded=False):
-        return fingerprint(model, dict(model.named_parameters()), rows, padded)
+    def name(model, layout="Tiles", rows=1, padded=False):
+        return fingerprint(model, layout, rows, padded)
 
     model = build_model()
     same = build_model()
@@ -83,7 +83,7 @@ def test_what_a_program_depends_on_is_in_its_name(build_model, monkeypatch):
     others = [
         name(model, rows=2),
         name(model, padded=True),
-        name(prepared(model, int8_tiles)),
+        name(model, "int8_tiles"),
         name(build_model(context=17)),
         name(build_model().bfloat16()),
     ]
@@ -96,7 +96,7 @@ def test_what_a_program_depends_on_is_in_its_name(build_model, monkeypatch):
 
 def test_where_code_is_kept_is_not_settled_by_an_import():
     """PyTorch's compiler would take its temporary folder for good, before the user's is named."""
-    code = "import gpt.generation.text, os, sys; sys.exit('torch._inductor' in sys.modules)"
+    code = "import gpt.generation.text, sys; sys.exit('torch._inductor' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
