@@ -7,10 +7,12 @@
 All are kernels of PyTorch's own. The model that was given keeps its weights, for prompts and for all else.
 """
 
+import math
 import mmap
 from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
+from functools import reduce
 from typing import Literal
 
 import torch
@@ -24,6 +26,12 @@ Quantize = Literal["int8"]
 
 LARGE_PAGE = 1 << 21
 """Bytes."""
+
+WIDE = {torch.float32: 16}
+"""Rows of a tile side by side, where they are not 32."""
+
+DEEP = {torch.int8: 4}
+"""Neighbours in a row of a tile whose products are added first, where they are not 1."""
 
 Layout = Callable[[Tensor, Tensor | None], nn.Module]
 """(out, in) weights and their bias, if any -> what takes the place of their linear layer."""
@@ -63,12 +71,12 @@ class Int8(nn.Module):
 
 
 class Tiles(nn.Module):
-    """y = scale · (Q x) + b in fp32 as sums along the rows of Q, 32 rows side by side; Q is W where nothing scales it.
+    """y = scale · (Q x) + b in fp32, rows of Q side by side; Q is W where nothing scales it.
 
-    Only where it is compiled is that fast.
+    Only where it is compiled is that fast. As many rows lie side by side as let memory be read line by line, in order.
+    Int8 is read 16 numbers at a time, and a sum waits for the one before: so several products are added before the sum
+    takes them.
     """
-
-    WIDE = 32
 
     tiles: Tensor
     scale: Tensor | None
@@ -76,8 +84,9 @@ class Tiles(nn.Module):
     def __init__(self, weight: Tensor, bias: Tensor | None, scale: Tensor | None = None) -> None:
         super().__init__()
         self.out, columns = weight.shape
-        padded = F.pad(weight, (0, 0, 0, -self.out % self.WIDE))
-        tiles = padded.view(-1, self.WIDE, columns).transpose(1, 2)  # (out / 32, in, 32)
+        wide, deep = WIDE.get(weight.dtype, 32), math.gcd(columns, DEEP.get(weight.dtype, 1))
+        padded = F.pad(weight, (0, 0, 0, -self.out % wide))
+        tiles = padded.view(-1, wide, columns // deep, deep).permute(0, 2, 3, 1)  # (out / wide, in / deep, deep, wide)
         self.register_buffer("tiles", in_large_pages(tiles))
         self.register_buffer("scale", scale)
         self.bias = bias
@@ -86,7 +95,9 @@ class Tiles(nn.Module):
         """(..., in) -> (..., out)."""
         x32 = x.float()
         x32 = torch.as_strided(x32, x32.shape, x32.stride())  # else the compiler computes x anew for each tile
-        y = (x32[..., None, :, None] * self.tiles).sum(dim=-2).flatten(-2)[..., : self.out]
+        neighbours = x32.unflatten(-1, self.tiles.shape[1:3]).unbind(-1)  # deep of (..., in / deep)
+        products = [x_i[..., None, :, None] * tile for x_i, tile in zip(neighbours, self.tiles.unbind(2), strict=True)]
+        y = reduce(torch.add, products).sum(dim=-2).flatten(-2)[..., : self.out]
         if self.scale is not None:
             y = y * self.scale
         return (y if self.bias is None else y + self.bias).to(x.dtype)

@@ -131,7 +131,8 @@ def decoding_contenders(
         yield from (peer.decoding(precision, prompts, settings.new_tokens) for peer in peers)
     precision, ours = models[-1]
     if ours.embedding.weight.device.type == "cpu":
-        yield Contender(Entry("ours, int8", precision.name), OurDecoding(ours, prompts, settings.new_tokens, "int8"))
+        entry = Entry("ours", precision.name, quantize="int8")
+        yield Contender(entry, OurDecoding(ours, prompts, settings.new_tokens, entry.quantize))
     if settings.compile != "off":
         yield from compiled_decoding(models, prompts, settings)
 
@@ -147,8 +148,7 @@ def compiled_decoding(
         work, start = OurDecoding(ours, prompts, settings.new_tokens, quantize, settings.compile), time.perf_counter()
         work()
         if isinstance(work.decoder, Compiled):
-            name = f"ours, {quantize}" if quantize else "ours"
-            yield Contender(Entry(name, precision.name, time.perf_counter() - start), work)
+            yield Contender(Entry("ours", precision.name, time.perf_counter() - start, quantize), work)
 
 
 def in_precision(model: GPT, precision: Precision) -> GPT:

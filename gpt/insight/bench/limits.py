@@ -43,7 +43,7 @@ class Limits(NamedTuple):
 
 
 Ceiling = Callable[[Limits], Mapping[str, float]]
-"""The tokens/s that limits allow, by precision."""
+"""The tokens/s that limits allow, by what the weights are held in: a precision, or int8."""
 
 
 def measure_limits(device: torch.device, precisions: Iterable[str], sizes: Sizes | None = None) -> Limits:
@@ -76,9 +76,13 @@ def training_ceiling(model: GPT, limits: Limits) -> dict[str, float]:
 
 
 def decoding_ceiling(model: GPT, rows: int, prompt: int, new: int, limits: Limits) -> dict[str, float]:
-    """Tokens/s that the bandwidth allows in decoding `rows` texts of `new` tokens after `prompt`, by precision."""
-    numbers = numbers_read(model, rows, prompt, new)
-    return {p: rows * limits.bandwidth / (numbers * DTYPES[p].itemsize) for p in DTYPES}
+    """Tokens/s that the bandwidth allows in decoding `rows` texts of `new` tokens after `prompt`, by precision.
+
+    With int8 weights, keys and values are numbers of two bytes.
+    """
+    numbers, weights = (numbers_read(model, texts, prompt, new) for texts in (rows, 0))
+    read = {name: numbers * dtype.itemsize for name, dtype in DTYPES.items()} | {"int8": 2 * numbers - weights}
+    return {name: rows * limits.bandwidth / nbytes for name, nbytes in read.items()}
 
 
 def numbers_read(model: GPT, rows: int, prompt: int, new: int) -> float:

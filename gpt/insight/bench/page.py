@@ -91,16 +91,17 @@ def rows(outcome: Outcome, limits: Limits, peers: Sequence[str]) -> Iterator[lis
     ceiling, eager = outcome.ceiling(limits), eager_speeds(outcome)
     for standing in outcome.standings:
         entry, speed, speeds = standing.entry, standing.speed, standing.speeds
+        quantized = f", {entry.quantize}" if entry.quantize else ""
         compiled = "" if entry.compile_seconds is None else f", compiled in {entry.compile_seconds:.0f} s"
         size = DTYPES[entry.precision].itemsize
         yield [
-            f"{entry.name}{compiled}",
+            f"{entry.name}{quantized}{compiled}",
             entry.precision,
             count(speed),
             f"{count(min(speeds))} - {count(max(speeds))}",
             *(times(speed, eager.get((peer, size))) for peer in peers),
             times(speed, max(eager.values(), default=None)),
-            f"{speed / ceiling[entry.precision]:.0%}",
+            f"{speed / ceiling[entry.quantize or entry.precision]:.0%}",
             f"{standing.disturbed} of {len(speeds)}" if standing.disturbed else "",
         ]
 

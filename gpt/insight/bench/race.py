@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
+from gpt.generation.decoder.prepared import Quantize
 from gpt.insight.bench.limits import Ceiling
 from gpt.insight.bench.load import Reading, foreign_share, read
 from gpt.peak import synchronize
@@ -29,6 +30,8 @@ class Entry(NamedTuple):
     precision: str
     compile_seconds: float | None = None
     """What compiling it took; None where it is eager."""
+    quantize: Quantize | None = None
+    """What its weights are rounded to; None: they are in the precision."""
 
 
 class Contender(NamedTuple):

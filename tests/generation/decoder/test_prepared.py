@@ -43,12 +43,20 @@ def test_widths_that_the_kernel_would_read_beyond_keep_their_weights(width, kind
     assert isinstance(int8(torch.ones(3, width), None), kind)
 
 
-def test_tiles_are_32_rows_side_by_side_and_what_is_over_is_left_out():
-    weight = torch.arange(33 * 2.0).view(33, 2)
-    layer = Tiles(weight, None)
-    assert layer.tiles.shape == (2, 2, 32)
-    assert layer.tiles[0, 1].tolist() == list(range(1, 65, 2))
-    assert layer(torch.tensor([[1.0, 10.0]])).tolist() == [[2 * i + 10 * (2 * i + 1) for i in range(33)]]
+@pytest.mark.parametrize("dtype, shape", [(torch.float32, (3, 4, 1, 16)), (torch.int8, (2, 1, 4, 32))])
+def test_tiles_are_rows_side_by_side_and_what_is_over_is_left_out(dtype, shape):
+    """Row i of 33 is i, 10, 0, -i; of int8 the four columns are neighbours."""
+    rows = torch.arange(33)
+    layer = Tiles(torch.stack([rows, 0 * rows + 10, 0 * rows, -rows], dim=1).to(dtype), None)
+    assert layer.tiles.shape == shape
+    assert layer.tiles.flatten(1, 2)[0].T[:3].tolist() == [[0, 10, 0, 0], [1, 10, 0, -1], [2, 10, 0, -2]]
+    assert layer(torch.tensor([[1.0, 10.0, 100.0, 1000.0]])).tolist() == [[100 - 999 * i for i in range(33)]]
+
+
+def test_a_width_that_four_does_not_divide_has_fewer_neighbours():
+    layer = Tiles(torch.ones(2, 6, dtype=torch.int8), None)
+    assert layer.tiles.shape == (1, 3, 2, 32)
+    assert layer(torch.arange(6.0)[None]).tolist() == [[15, 15]]
 
 
 @pytest.mark.parametrize("layout", [linear, Packed, Tiles])

@@ -11,6 +11,7 @@ from gpt.device import choose_precision, has_native_bf16
 from gpt.insight.bench import bench as module
 from gpt.insight.bench.bench import bench, precisions_of, races, training_memory
 from gpt.insight.bench.limits import Limits, Sizes, measure_limits
+from gpt.insight.bench.race import Entry
 from gpt.model.gpt import GPT
 
 CPU = torch.device("cpu")
@@ -93,7 +94,7 @@ def test_weights_are_decoded_in_the_precision_and_training_keeps_its_own(bench_s
     model = GPT(settings.shape)
     precisions = precisions_of(bench_settings(precision="bf16"), CPU)
     training, decoding, _ = races(model, [], precisions, settings)
-    assert [contender.entry for contender in training.contenders] == [("ours", "bf16", None)]
+    assert [contender.entry for contender in training.contenders] == [Entry("ours", "bf16")]
     assert decoding.contenders[0].work.model.embedding.weight.dtype == torch.bfloat16
     assert model.embedding.weight.dtype == torch.float32
 
@@ -102,7 +103,7 @@ def test_decoding_is_measured_in_int8_and_compiled_too(bench_settings, traced):
     settings = bench_settings(peers=[], compile="on")
     model = GPT(settings.shape).eval()
     contenders = list(module.decoding_contenders([(choose_precision("fp32", CPU), model)], [], settings, rows=2))
-    assert [contender.entry.name for contender in contenders] == ["ours", "ours, int8", "ours", "ours, int8"]
+    assert [contender.entry.quantize for contender in contenders] == [None, "int8", None, "int8"]
     assert [contender.entry.compile_seconds is not None for contender in contenders] == [False, False, True, True]
     assert {contender.work() for contender in contenders} == {2 * 4}
 

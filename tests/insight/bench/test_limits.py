@@ -32,10 +32,18 @@ def test_an_untied_embedding_is_only_looked_up_and_fewer_heads_are_read(shape):
 
 
 def test_decoding_is_bounded_by_the_bandwidth(shape):
-    """As many bytes a second as a step of 2 rows needs in fp32: one step, so 2 tokens a second; in two bytes 4."""
+    """As many bytes a second as a step of 2 rows needs in fp32: one step, so 2 tokens a second; in two bytes 4.
+
+    Int8 reads a byte for each of the model's 3,488 weights that are read, and two for each of 320 keys and values.
+    """
     model = GPT(shape("gpt2"))
     limits = Limits({"fp32": 1.0, "bf16": 1.0}, bandwidth=4 * numbers_read(model, 2, 4, 3))
-    assert decoding_ceiling(model, 2, 4, 3, limits) == {"fp32": 2.0, "bf16": 4.0, "fp16": 4.0}
+    assert decoding_ceiling(model, 2, 4, 3, limits) == {
+        "fp32": 2.0,
+        "bf16": 4.0,
+        "fp16": 4.0,
+        "int8": 2.0 * 4 * (3488 + 320) / (3488 + 2 * 320),
+    }
 
 
 def test_of_two_measurements_the_best_counts():

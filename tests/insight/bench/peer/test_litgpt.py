@@ -5,6 +5,7 @@ from gpt.device import choose_precision
 from gpt.insight.bench.decoding import random_prompts
 from gpt.insight.bench.peer import NoPeerError
 from gpt.insight.bench.peer.litgpt import build
+from gpt.insight.bench.race import Entry
 from gpt.model.gpt import GPT
 
 CPU = torch.device("cpu")
@@ -32,7 +33,7 @@ def test_the_peer_has_as_many_parameters(rotary, tied, shape):
 def test_it_writes_as_many_tokens_as_are_asked_for(rotary, rows, precision, bench_settings):
     settings = bench_settings(rotary)
     contender = build(GPT(settings.shape)).decoding(choose_precision(precision, CPU), random_prompts(settings, rows), 4)
-    assert contender.entry == ("litgpt", precision, None)
+    assert contender.entry == Entry("litgpt", precision)
     assert contender.work() == contender.work() == rows * 4
 
 

@@ -10,6 +10,7 @@ from gpt.generation.generate import generate
 from gpt.generation.settings import GenerationSettings
 from gpt.insight.bench.decoding import random_prompts
 from gpt.insight.bench.peer.llama_cpp import build
+from gpt.insight.bench.race import Entry
 from gpt.model.gpt import GPT
 
 pytest.importorskip("llama_cpp")
@@ -30,7 +31,7 @@ def test_it_writes_what_ours_writes(kind, rows, precision, numbers, bench_settin
     settings = bench_settings(model=shape(kind, context=32, n_layer=2, init_std=0.5, qk_norm=kind == "qwen3"))
     model, prompts = GPT(settings.shape), random_prompts(settings, rows)
     contender = build(model).decoding(choose_precision(precision, torch.device("cpu")), prompts, settings.new_tokens)
-    assert contender.entry == ("llama_cpp", numbers, None)
+    assert contender.entry == Entry("llama_cpp", numbers)
     assert contender.work() == rows * settings.new_tokens
     assert list(tmp_path.iterdir()) == []
     if numbers == "fp32":

@@ -5,6 +5,7 @@ from gpt.device import choose_precision
 from gpt.insight.bench.decoding import random_prompts
 from gpt.insight.bench.peer import NoPeerError
 from gpt.insight.bench.peer.transformers import DIFFERS, SETTINGS, build
+from gpt.insight.bench.race import Entry
 from gpt.model.gpt import GPT
 
 pytest.importorskip("transformers")
@@ -101,7 +102,7 @@ def test_it_writes_as_many_tokens_as_are_asked_for(kind, rows, precision, bench_
     peer = build(GPT(settings.shape))
     precise = choose_precision(precision, torch.device("cpu"))
     contender = peer.decoding(precise, random_prompts(settings, rows), settings.new_tokens)
-    assert contender.entry == ("transformers", precision, None)
+    assert contender.entry == Entry("transformers", precision)
     assert contender.work() == rows * 4
     assert peer.model.training
 
