@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from gpt.model.attention import Attention, Place
 from gpt.model.cache import Memory
 from gpt.model.config import GPTConfig
+from gpt.model.dropout import Dropout
 from gpt.model.norm import build_norm
 
 
@@ -17,7 +18,7 @@ class Block(nn.Module):
         self.attention: Attention = config.attention.build(config, layer)
         self.feedforward_norm = build_norm(config, config.d_model)
         self.feedforward: nn.Module = config.feedforward.build(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, place: Place, memory: Memory | None = None) -> Tensor:
         """(batch, length, d_model) -> the same."""

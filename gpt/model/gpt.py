@@ -13,6 +13,7 @@ from gpt.model.attention import Attention, Place
 from gpt.model.block import Block
 from gpt.model.cache import Cache
 from gpt.model.config import GPTConfig
+from gpt.model.dropout import Dropout
 from gpt.model.mask import Where
 from gpt.model.norm import build_norm
 from gpt.model.position import Position
@@ -46,7 +47,7 @@ class GPT(nn.Module):
         # from_pretrained, since an Embedding would draw its rows itself, only for `initialise` to draw them again
         self.embedding = nn.Embedding.from_pretrained(torch.empty(config.vocab_size, config.d_model), freeze=False)
         self.position: Position = config.position.build(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layer))
         self.norm = build_norm(config, config.d_model)
         self.head: nn.Module | None = None if config.tied else nn.Linear(config.d_model, config.vocab_size, bias=False)

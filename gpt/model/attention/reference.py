@@ -7,11 +7,11 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from gpt.model.attention import Attention, AttentionConfig, Place
 from gpt.model.attention._softmax import SoftmaxAttention, attention_weights
 from gpt.model.config import GPTConfig
+from gpt.model.dropout import dropout
 from gpt.model.mask import Where
 
 
@@ -30,7 +30,7 @@ class Reference(SoftmaxAttention):
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, place: Place, key_where: Where | None) -> Tensor:
         """Weights, dropout, mixture."""
-        weights = F.dropout(self.weights(query, key, place, key_where), self.dropout, self.training)
+        weights = dropout(self.weights(query, key, place, key_where), self.dropout, self.training)
         return weights @ self.repeat(value)
 
     def describe(self, device: torch.device, dtype: torch.dtype, packed: bool = False) -> str:

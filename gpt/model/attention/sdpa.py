@@ -69,7 +69,7 @@ class Sdpa(SoftmaxAttention):
         Raises:
             UserError: that kernel cannot do it.
         """
-        if causal and not self._holds and _unfused.pays(query):
+        if causal and not self._holds and _unfused.pays(query, self._dropped):
             return _unfused.attend_causally(query, key, value, self._dropped)
         if torch.compiler.is_compiling() and not self.training and query.size(2) == 1 and query.device.type == "cpu":
             return attend_once(query, self.repeat(key), self.repeat(value), mask)
@@ -129,7 +129,7 @@ class Sdpa(SoftmaxAttention):
         masked = packed or self.biased
         with torch.enable_grad() if self.training else torch.no_grad():
             text = torch.empty(1, 1, self.context, 1, device=device, dtype=dtype)
-            if not masked and not self._holds and _unfused.pays(text):
+            if not masked and not self._holds and _unfused.pays(text, self._dropped):
                 return "matrix products and a softmax"
         return self.kernel(device, dtype, masked)
 
