@@ -35,6 +35,9 @@ VERBS: Mapping[str, Verb] = {
         "speed of training and decoding beside other libraries, and time to a loss",
         tabled=True,
     ),
+    "export": Verb(
+        "gpt.export.export", "ExportSettings", "export", "a trained model as a folder that transformers opens"
+    ),
     "inspect": Verb(
         "gpt.insight.inspect.inspect", "InspectSettings", "inspect", "surprise, next tokens, what each head attends to"
     ),

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gpt.insight.bench.shape import Kind, hidden_width
+from gpt.interop.hugging_face.architecture import Kind, hidden_width
 from gpt.model.block import Block
 from gpt.model.gpt import GPT
 from gpt.model.position.learned import Learned

@@ -1,30 +1,18 @@
-"""Which well-known model has our model's shape, and how it differs: what all peers ask.
-
-position  norm       feedforward  qk_norm   kind
-learned   layernorm  gelu         no        gpt2
-rope      rmsnorm    swiglu       no        llama
-rope      rmsnorm    swiglu       yes       qwen3
-"""
+"""Which well-known model has our model's shape, and how it differs: what all peers ask."""
 
 from collections.abc import Mapping
-from typing import Literal
-
-from torch import nn
+from typing import Any
 
 from gpt.insight.bench.peer import NoPeerError
-from gpt.model.block import Block
+from gpt.interop.hugging_face.architecture import EXACT, Kind
+from gpt.interop.hugging_face.architectures import ARCHITECTURES
 from gpt.model.gpt import GPT
 
-Kind = Literal["gpt2", "llama", "qwen3"]
-
-KINDS: Mapping[tuple[str, str, str, bool], Kind] = {
-    ("learned", "layernorm", "gelu", False): "gpt2",
-    ("rope", "rmsnorm", "swiglu", False): "llama",
-    ("rope", "rmsnorm", "swiglu", True): "qwen3",
+SHAPE = ("position.name", "norm", "feedforward.name", "qk_norm")
+"""The settings that a kind is known by."""
+KINDS: Mapping[tuple[Any, ...], Kind] = {
+    tuple(architecture.parts[path][0] for path in SHAPE): kind for kind, architecture in ARCHITECTURES.items()
 }
-
-EXACT = ("reference", "sdpa")
-"""Attention variants in which each token sees all before it, as in the peers."""
 
 
 def kind_of(model: GPT, library: str) -> Kind:
@@ -57,12 +45,3 @@ def surplus(parameters: int, model: GPT) -> str:
     more = parameters - model.count_parameters()
     size = f"{parameters:,} parameters"
     return f"{size}, {abs(more):,} {'more' if more > 0 else 'fewer'}" if more else size
-
-
-def hidden_width(model: GPT) -> int:
-    """Width inside the feedforward, resolved."""
-    block = model.blocks[0]
-    assert isinstance(block, Block), f"{type(block).__name__} is no block"
-    output = block.feedforward.output
-    assert isinstance(output, nn.Linear), f"{type(output).__name__} is no matrix"
-    return output.in_features

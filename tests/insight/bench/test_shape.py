@@ -1,7 +1,8 @@
 import pytest
 
 from gpt.insight.bench.peer import NoPeerError
-from gpt.insight.bench.shape import hidden_width, kind_of, surplus
+from gpt.insight.bench.shape import kind_of, surplus
+from gpt.interop.hugging_face.architecture import hidden_width
 from gpt.model.gpt import GPT
 
 

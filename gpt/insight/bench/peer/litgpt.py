@@ -16,8 +16,9 @@ from gpt.device import DTYPES, Precision
 from gpt.insight.bench.peer import NoPeerError, Peer, require
 from gpt.insight.bench.race import Contender, Entry
 from gpt.insight.bench.settings import BenchSettings
-from gpt.insight.bench.shape import hidden_width, kind_of, surplus
+from gpt.insight.bench.shape import kind_of, surplus
 from gpt.insight.bench.training import PeerTraining, Training
+from gpt.interop.hugging_face.architecture import hidden_width
 from gpt.model.gpt import GPT
 from gpt.model.position.rope import Rope
 

@@ -17,7 +17,8 @@ from gpt.device import DTYPES, Precision
 from gpt.insight.bench.gguf_file import write_gguf
 from gpt.insight.bench.peer import NoPeerError, Peer, require
 from gpt.insight.bench.race import Contender, Entry
-from gpt.insight.bench.shape import Kind, kind_of
+from gpt.insight.bench.shape import kind_of
+from gpt.interop.hugging_face.architecture import Kind
 from gpt.model.gpt import GPT
 
 NAME: Literal["llama_cpp"] = "llama_cpp"

@@ -21,11 +21,12 @@ from gpt.device import DTYPES, Precision
 from gpt.insight.bench.peer import Peer, require
 from gpt.insight.bench.race import Contender, Entry
 from gpt.insight.bench.settings import BenchSettings
-from gpt.insight.bench.shape import Kind, hidden_width, kind_of, surplus
+from gpt.insight.bench.shape import kind_of, surplus
 from gpt.insight.bench.training import PeerTraining, Training
+from gpt.interop.hugging_face.architecture import Kind
+from gpt.interop.hugging_face.architectures import ARCHITECTURES
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
-from gpt.model.position.rope import Rope
 
 NAME: Literal["transformers"] = "transformers"
 
@@ -44,7 +45,7 @@ def build(model: GPT) -> Peer:
     import transformers
 
     transformers.logging.set_verbosity_error()
-    config = transformers.AutoConfig.for_model(kind, **SETTINGS[kind](model))
+    config = transformers.AutoConfig.for_model(kind, **ARCHITECTURES[kind].settings(model))
     made = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=torch.float32)
     size = surplus(sum(parameter.numel() for parameter in made.parameters()), model)
     told = "; ".join([f"{found}, {type(made).__name__}, {size}", *DIFFERS[kind](model.config)])
@@ -101,65 +102,6 @@ class Generating:
             pad_token_id=0,
         )
         return int(texts[:, prompts.size(1) :].numel())
-
-
-def gpt2(model: GPT) -> dict[str, Any]:
-    """The settings of GPT-2."""
-    c = model.config
-    return {
-        **common(c),
-        "n_embd": c.d_model,
-        "n_layer": c.n_layer,
-        "n_head": c.n_head,
-        "n_positions": c.context,
-        "n_inner": hidden_width(model),
-        "layer_norm_epsilon": c.norm_eps,
-        "resid_pdrop": c.dropout,
-        "embd_pdrop": c.dropout,
-        "attn_pdrop": c.dropout,
-    }
-
-
-def llama(model: GPT) -> dict[str, Any]:
-    """The settings of Llama."""
-    return {**rotary(model), "attention_bias": model.config.bias, "mlp_bias": model.config.bias}
-
-
-def qwen3(model: GPT) -> dict[str, Any]:
-    """The settings of Qwen 3."""
-    return {**rotary(model), "attention_bias": model.config.bias}
-
-
-SETTINGS: Mapping[Kind, Callable[[GPT], dict[str, Any]]] = {"gpt2": gpt2, "llama": llama, "qwen3": qwen3}
-
-
-def common(config: GPTConfig) -> dict[str, Any]:
-    """What all classes name alike; no token ends a text, so that all decode the same number."""
-    return {
-        "vocab_size": config.vocab_size,
-        "tie_word_embeddings": config.tied,
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
-
-
-def rotary(model: GPT) -> dict[str, Any]:
-    """What Llama and Qwen 3 name alike."""
-    c = model.config
-    assert isinstance(model.position, Rope), f"{type(model.position).__name__} is not rotary"
-    return {
-        **common(c),
-        "hidden_size": c.d_model,
-        "intermediate_size": hidden_width(model),
-        "num_hidden_layers": c.n_layer,
-        "num_attention_heads": c.n_head,
-        "num_key_value_heads": c.kv_heads,
-        "head_dim": c.head_size,
-        "max_position_embeddings": c.context,
-        "rms_norm_eps": c.norm_eps,
-        "rope_parameters": {"rope_type": "default", "rope_theta": model.position.base},
-        "attention_dropout": c.dropout,
-    }
 
 
 def undropped(config: GPTConfig) -> list[str]:

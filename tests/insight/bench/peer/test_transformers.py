@@ -4,8 +4,9 @@ import torch
 from gpt.device import choose_precision
 from gpt.insight.bench.decoding import random_prompts
 from gpt.insight.bench.peer import NoPeerError
-from gpt.insight.bench.peer.transformers import DIFFERS, SETTINGS, build
+from gpt.insight.bench.peer.transformers import DIFFERS, build
 from gpt.insight.bench.race import Entry
+from gpt.interop.hugging_face.architectures import ARCHITECTURES
 from gpt.model.gpt import GPT
 
 pytest.importorskip("transformers")
@@ -50,7 +51,7 @@ def test_biases_in_llama_agree_and_in_qwen3_are_missing_in_the_feedforward(shape
 
 
 def test_its_settings_are_ours(kind, shape):
-    settings = SETTINGS[kind](GPT(shape(kind, norm_eps=1e-4, dropout=0.25)))
+    settings = ARCHITECTURES[kind].settings(GPT(shape(kind, norm_eps=1e-4, dropout=0.25)))
     assert settings["vocab_size"] == 11
     assert settings["eos_token_id"] is None  # else it might stop before ours
     if kind == "gpt2":
@@ -60,7 +61,7 @@ def test_its_settings_are_ours(kind, shape):
     else:
         assert (settings["num_attention_heads"], settings["num_key_value_heads"]) == (2, 1)
         assert settings["head_dim"] == {"llama": 8, "qwen3": 12}[kind]
-        assert settings["rope_parameters"] == {"rope_type": "default", "rope_theta": 10000.0}
+        assert (settings["rope_theta"], settings["rope_scaling"]) == (10000.0, None)
         assert settings["rms_norm_eps"] == 1e-4
 
 

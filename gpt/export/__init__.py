@@ -1,0 +1,1 @@
+"""`python -m gpt export`: a trained model as a folder that others open."""

@@ -1,0 +1,82 @@
+"""The model card: what a stranger needs to know of a model, as Markdown with a header of YAML."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from gpt.checkpoint import State
+from gpt.config import leaves, shown
+from gpt.export.command import command
+from gpt.interop.hugging_face.architecture import Architecture
+from gpt.run import Run
+from gpt.run_folder import read_metrics
+
+HEADER = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["tiny-gpt"]}
+
+
+def written(run: Run, architecture: Architecture, name: str, remarks: Sequence[str]) -> str:
+    """The card.
+
+    Args:
+        run: whose model.
+        architecture: that it was written as.
+        name: of the folder.
+        remarks: what is to be said of the tokenizer.
+    """
+    c = run.model.config
+    sections = [
+        f"---\n{yaml.safe_dump(HEADER, sort_keys=False)}---\n\n# {name}",
+        f"A {architecture.class_name} of {run.model.count_parameters():,} parameters: {c.n_layer} layers of "
+        f"{c.d_model}, {c.n_head} query heads over {c.kv_heads} key/value, context {c.context}, {c.vocab_size:,} rows "
+        "in the vocabulary's table. Trained with tiny-gpt; weights are fp32, as trained.",
+        f"```python\n{OPENING.format(name=name)}```",
+        "## Training\n\n" + "\n".join(f"- {line}" for line in told(run)),
+        f"```sh\n{command(run.config)}\n```",
+        "## Tokenizer\n\n" + "\n".join(f"- {line}" for line in tokenizer_lines(run, remarks)),
+        "## All settings\n\n```yaml\n" + yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True) + "```",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+OPENING = textwrap.dedent("""\
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained("{name}")
+    model = AutoModelForCausalLM.from_pretrained("{name}")
+    inputs = tokenizer("The people", return_tensors="pt")
+    print(tokenizer.decode(model.generate(**inputs, max_new_tokens=100, do_sample=True)[0]))
+""")
+
+
+def told(run: Run) -> list[str]:
+    """What the weights were trained on, how long, and how well they do."""
+    state = run.checkpoint.state
+    data = leaves({"dataset": run.config.get("dataset")})
+    return [
+        f"Data: {', '.join(f'{path}={shown(value)}' for path, value in data.items())}",
+        f"Weights: {run.which}, after step {state.step:,}, {state.tokens:,} tokens, {state.training:,.0f} s of "
+        f"training on {state.device} in {state.precision}",
+        f"Validation: {losses(run, state)}",
+    ]
+
+
+def losses(run: Run, state: State) -> str:
+    """How well they do on held-out text."""
+    if state.validation_loss is None:
+        return "these weights were not evaluated"
+    rows: list[dict[str, Any]] = read_metrics(run.folder, until=state.step)
+    bits = [row["validation_bits_per_byte"] for row in rows if row["step"] == str(state.step)]
+    per_byte = next((f", {float(text):.4f} bits per byte" for text in bits if text), "")
+    return f"{state.validation_loss:.4f} nats per token{per_byte}"
+
+
+def tokenizer_lines(run: Run, remarks: Sequence[str]) -> list[str]:
+    """What a person should know of how text becomes tokens."""
+    tokenizer, rows = run.tokenizer, run.model.config.vocab_size or 0
+    end = tokenizer.end_of_text
+    ends = "there is no end-of-text" if end is None else f"id {end} ends each document, and begins a text"
+    more = rows - tokenizer.vocab_size
+    padding = [f"The last {more:,} rows of the table stand for no token"] if more else []
+    return [f"{tokenizer.name}, {tokenizer.vocab_size:,} tokens; {ends}", *padding, *remarks]

@@ -1,0 +1,95 @@
+"""`python -m gpt export`: a folder that is whole or not there."""
+
+import pytest
+import torch
+import yaml
+
+from gpt.config import UserError
+from gpt.export import card
+from gpt.export.export import ExportSettings, export
+from gpt.model.config import GPTConfig
+
+MODEL = GPTConfig(vocab_size=260, context=16, n_layer=1, n_head=2, d_model=8)
+
+
+@pytest.fixture
+def trained(make_run, root):
+    settings = {
+        "name": "mine",
+        "steps": 9,
+        "model": MODEL.model_dump(),
+        "dataset": {"name": "builtin", "years": [1790, 1800]},
+    }
+    return make_run(root / "mine", steps=[(1, 2.5), (4, 3.0)], config=MODEL, settings=settings)
+
+
+def test_the_best_checkpoint_is_written_and_said(trained, root, tmp_path, capsys):
+    trained.log({"step": 1, "validation_loss": 2.5, "validation_bits_per_byte": 3.75})
+    export(ExportSettings(to=str(tmp_path / "out")), None)
+    assert "step 1 (the best checkpoint, validation loss 2.5000)" in capsys.readouterr().out
+    there = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"config.json", "generation_config.json", "model.safetensors", "README.md"} <= there
+    header, text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8").removeprefix("---\n").split("---\n", 1)
+    assert yaml.safe_load(header)["library_name"] == "transformers"
+    assert "Validation: 2.5000 nats per token, 3.7500 bits per byte" in text
+    assert "the best checkpoint, after step 1, 8 tokens" in text
+    assert "dataset.years=[1790, 1800]" in text
+    assert "The last 3 rows of the table stand for no token" in text
+    assert 'AutoModelForCausalLM.from_pretrained("out")' in text
+    assert list(tmp_path.glob(".exporting-*")) == []
+
+
+def test_an_unevaluated_checkpoint_is_the_last(make_run, root, tmp_path, capsys):
+    make_run(root / "mine", steps=[(1, None), (4, None)], config=MODEL)
+    export(ExportSettings(to=str(tmp_path / "out")), None)
+    assert "step 4 (the last checkpoint, not evaluated)" in capsys.readouterr().out
+    assert "Validation: these weights were not evaluated" in (tmp_path / "out" / "README.md").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_nothing_is_overwritten(trained, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes").touch()
+    for taken in ("out", "out/notes"):
+        with pytest.raises(UserError, match=rf"to: .*{taken} is there already, and an export never overwrites"):
+            export(ExportSettings(to=str(tmp_path / taken)), None)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["notes"]
+
+
+def test_an_empty_folder_is_taken(trained, tmp_path):
+    (tmp_path / "out").mkdir()
+    export(ExportSettings(to=str(tmp_path / "out")), None)
+    assert (tmp_path / "out" / "config.json").is_file()
+
+
+def test_what_fails_leaves_nothing(trained, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(card, "written", fail)
+    with pytest.raises(Exception, match="to: .*no room is left on the disk"):
+        export(ExportSettings(to=str(tmp_path / "out")), None)
+    assert {path.name for path in tmp_path.iterdir()} == {"runs"}
+
+
+def test_a_model_that_no_class_holds_leaves_nothing(make_run, root, tmp_path):
+    make_run(root / "mine", config=MODEL.model_copy(update={"logit_softcap": 30.0}))
+    with pytest.raises(UserError, match=r"model\.logit_softcap=30\.0"):
+        export(ExportSettings(to=str(tmp_path / "out")), None)
+    assert not (tmp_path / "out").exists()
+
+
+def test_transformers_measures_the_loss_that_we_do(tmp_path, build_trained):
+    """Fifty updates, and then the validation text in the same windows."""
+    transformers = pytest.importorskip("transformers")
+    loss, windows = build_trained(tmp_path / "run")
+    export(ExportSettings(run=str(tmp_path / "run"), to=str(tmp_path / "out")), None)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
+    total, count = 0.0, 0
+    with torch.no_grad():
+        for inputs, targets in windows:
+            logits = model(inputs).logits.flatten(0, 1)
+            total += torch.nn.functional.cross_entropy(logits, targets.flatten(), reduction="sum").item()
+            count += int((targets != -100).sum())
+    assert total / count == pytest.approx(loss, abs=1e-4)
