@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import torch
 
@@ -18,6 +18,8 @@ from gpt.generation.decoder.choice import Decoding
 from gpt.generation.decoder.prepared import Quantize, check_quantize
 from gpt.generation.settings import GenerationSettings
 from gpt.generation.text import TextGeneration
+from gpt.interop.foreign import Foreign
+from gpt.interop.opening import opened
 from gpt.model.gpt import GPT
 from gpt.runs import RUNS, run_folders
 from gpt.weights import check_tokenizer, load_model
@@ -32,10 +34,10 @@ class Run:
     """A trained run, opened to be used."""
 
     folder: Path
-    checkpoint: Checkpoint
-    """Where the weights are from."""
+    checkpoint: Checkpoint | None
+    """Where the weights are from; None where another program wrote them."""
     which: str
-    """Why this checkpoint, in words."""
+    """Why this checkpoint, or which program, in words."""
     model: GPT
     """In evaluation mode, on its device."""
     tokenizer: Tokenizer
@@ -47,13 +49,19 @@ class Run:
 
     def describe(self) -> str:
         """Which weights these are, and where they compute, in a line."""
-        state = self.checkpoint.state
-        loss = "not evaluated" if state.validation_loss is None else f"validation loss {state.validation_loss:.4f}"
         weight = self.model.embedding.weight
         return (
-            f"{nearby(self.folder)}: step {state.step:,} ({self.which}, {loss}), "
+            f"{nearby(self.folder)}: {self._stood()}, "
             f"{self.model.count_parameters():,} parameters, {weight.device}, {str(weight.dtype).removeprefix('torch.')}"
         )
+
+    def _stood(self) -> str:
+        """Where the training stood, where that is known."""
+        if not self.checkpoint:
+            return self.which
+        state = self.checkpoint.state
+        loss = "not evaluated" if state.validation_loss is None else f"validation loss {state.validation_loss:.4f}"
+        return f"step {state.step:,} ({self.which}, {loss})"
 
     def texts(self, prompts: Sequence[str], settings: GenerationSettings) -> TextGeneration:
         """Texts being written, to be iterated over; `generate` is the simple way."""
@@ -93,11 +101,11 @@ def load(
     compile: CompileMode = "auto",
     quantize: Quantize | None = None,
 ) -> Run:
-    """Open a run's folder: its best checkpoint, or its last where none was evaluated.
+    """Open a run's folder: its best checkpoint, or its last where none was evaluated; or a model of another program.
 
     Args:
         run: the folder, wherever it is now, or one of the checkpoints in it; `latest` is the newest one in `runs/`
-            that holds a checkpoint.
+            that holds a checkpoint; hf:FOLDER_OR_NAME is a model of Hugging Face's, nanogpt:FILE one of nanoGPT's.
         device: auto, cuda, cuda:1, mps or cpu.
         precision: auto (what is fastest there for a model of this size), fp32, bf16 or fp16, of weights and all that
             is computed with them.
@@ -111,17 +119,46 @@ def load(
     where = choose_device(str(device))
     choose_precision(precision, where)  # refuses what the device lacks, before anything is read
     check_quantize(quantize, where)
-    folder = latest() if str(run) == "latest" else Path(run)
-    point, which = choose_checkpoint(folder)
-    checkpoint.verify(point.folder, without=OPTIMIZER)
-    model, config = load_model(point.folder, where)
-    tokenizer = checkpoint.load_tokenizer(point.folder)
-    check_tokenizer(point.folder, tokenizer)
+    foreign = opened(str(run))
+    found = _from_others(foreign, where) if foreign else _from_folder(_folder(run), where)
+    model = found.model
     if precision == "auto" and where.type == "cpu" and not quantize and model.count_parameters() < LARGE:
         precision = "fp32"
     computes = choose_precision(precision, where)
     model = model.to(DTYPES[computes.name])
-    return Run(folder, point, which, model, tokenizer, config, Decoding(model, compile, quantize))
+    return Run(*found._replace(model=model), decoding=Decoding(model, compile, quantize))
+
+
+def _folder(run: str | Path) -> Path:
+    return latest() if str(run) == "latest" else Path(run)
+
+
+class _Found(NamedTuple):
+    """The fields of a `Run` but the last."""
+
+    folder: Path
+    checkpoint: Checkpoint | None
+    which: str
+    model: GPT
+    tokenizer: Tokenizer
+    config: dict[str, Any]
+
+
+def _from_folder(folder: Path, device: torch.device) -> _Found:
+    """What a run's folder holds."""
+    point, which = choose_checkpoint(folder)
+    checkpoint.verify(point.folder, without=OPTIMIZER)
+    model, config = load_model(point.folder, device)
+    tokenizer = checkpoint.load_tokenizer(point.folder)
+    check_tokenizer(point.folder, tokenizer)
+    return _Found(folder, point, which, model, tokenizer, config)
+
+
+def _from_others(foreign: Foreign, device: torch.device) -> _Found:
+    """What another program's files hold."""
+    model, tokenizer = foreign.load(device)
+    config = {"model": foreign.config.model_dump(), "tokenizer": {"name": tokenizer.name}}
+    return _Found(foreign.folder, None, foreign.name, model, tokenizer, config)
 
 
 def choose_checkpoint(folder: Path) -> tuple[Checkpoint, str]:

@@ -20,6 +20,7 @@ from gpt.model.gpt import GPT
 
 TYPES = {"F16", "BF16", "F32", "F64"}
 """Of the numbers in a tensor, as safetensors calls them."""
+ANOTHER = "get the files again, or take another model"
 LARGEST = 65504.0
 """Of a weight: fp16 holds no larger number. Trained ones are nowhere near, and products of larger ones are soon not
 finite in any precision."""
@@ -36,34 +37,46 @@ def load_model(folder: Path, device: torch.device) -> tuple[GPT, dict[str, Any]]
     """
     settings = read_file(folder, CONFIG)
     config = model_config(folder / CONFIG, settings)
-    if config.n_layer > len(_shapes(folder / WEIGHTS)):
+    if config.n_layer > len(stored_shapes(folder)):
         raise UserError(f"run: {folder / WEIGHTS} does not hold the {config.n_layer} layers of its configuration")
     with torch.device("meta"):
         model = GPT(config)
-    model.load_state_dict(load_weights(folder, model, device), assign=True)
+    check_shapes(folder, model)
+    model.load_state_dict(load_weights(folder, device), assign=True)
     return model.eval(), settings
 
 
-def load_weights(folder: Path, model: GPT, device: torch.device) -> dict[str, Tensor]:
-    """The weights by parameter name, which fit the model.
+def load_weights(folder: Path, device: torch.device) -> dict[str, Tensor]:
+    """The weights by parameter name.
 
     Args:
         folder: the checkpoint's.
-        model: may be on meta.
         device: where the weights shall be.
 
     Raises:
-        UserError: the file is damaged, or has other names and shapes than the model.
+        UserError: the file is damaged, or they are not finite.
     """
-    check_shapes(folder, model)
+    stored_shapes(folder)
     weights = {_plain_name(name): t for name, t in load_file(folder / WEIGHTS, device=str(device)).items()}
+    check_finite(weights, folder / WEIGHTS, WAY_OUT)
+    return weights
+
+
+def check_finite(weights: Mapping[str, Tensor], path: Path, way_out: str = ANOTHER) -> None:
+    """Refuse weights that a model could not compute with.
+
+    Args:
+        weights: by any names.
+        path: where they are from.
+        way_out: what to do.
+
+    Raises:
+        UserError: one of them is not finite, or too large.
+    """
     for tensor in weights.values():
         least, most = tensor.aminmax()
         if not (least >= -LARGEST and most <= LARGEST):  # also where one is NaN
-            raise UserError(
-                f"run: the weights in {folder / WEIGHTS} are not all finite numbers up to {LARGEST:,.0f}; {WAY_OUT}"
-            )
-    return weights
+            raise UserError(f"run: the weights in {path} are not all finite numbers up to {LARGEST:,.0f}; {way_out}")
 
 
 def check_shapes(folder: Path, model: GPT) -> None:
@@ -76,7 +89,7 @@ def check_shapes(folder: Path, model: GPT) -> None:
     Raises:
         UserError: they do, or the file is damaged.
     """
-    shapes = _shapes(folder / WEIGHTS)
+    shapes = stored_shapes(folder)
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     if shapes != wanted:
         names = sorted(name for name in shapes.keys() | wanted.keys() if shapes.get(name) != wanted.get(name))
@@ -93,11 +106,19 @@ def check_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     Raises:
         UserError: it has, or the file of the weights is damaged.
     """
-    rows = next(iter(_shapes(folder / WEIGHTS).get("embedding.weight", ())), 0)
+    check_rows(folder, tokenizer, next(iter(stored_shapes(folder).get("embedding.weight", ())), 0), WAY_OUT)
+
+
+def check_rows(folder: Path, tokenizer: Tokenizer, rows: int, way_out: str = ANOTHER) -> None:
+    """Refuse a tokenizer with more tokens than a table has rows.
+
+    Raises:
+        UserError: it has.
+    """
     if tokenizer.vocab_size > rows:
         raise UserError(
             f"run: the tokenizer in {folder} has {tokenizer.vocab_size} tokens, the weights have {rows}: they do not "
-            f"belong together; {WAY_OUT}"
+            f"belong together; {way_out}"
         )
 
 
@@ -120,22 +141,40 @@ def check_optimizer(folder: Path) -> None:
     _shapes(folder / OPTIMIZER)
 
 
+def stored_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of a checkpoint's weights, none of which is read.
+
+    Raises:
+        UserError: the file is damaged, or holds something else than fractional numbers.
+    """
+    return _shapes(folder / WEIGHTS)
+
+
 def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
     """The names and shapes of the tensors in a file, which is read no further than that.
 
     Raises:
         UserError: the file is damaged, or holds something else than fractional numbers.
     """
+    found = headers(file, WAY_OUT)
+    for name, (kind, _) in found.items():
+        if kind not in TYPES:
+            raise UserError(f"run: {file}: {name} is of type {kind}, no tensor of a run; {WAY_OUT}")
+    return {_plain_name(name): shape for name, (_, shape) in found.items()}
+
+
+def headers(file: Path, way_out: str = ANOTHER) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The types and shapes of the tensors in a file, by name; it is read no further than that.
+
+    Raises:
+        UserError: the file is damaged.
+    """
     try:
         with safe_open(file, framework="pt") as tensors:
-            names = tensors.keys()
-            slices = {name: tensors.get_slice(name) for name in names}
-            for name, part in slices.items():
-                if part.get_dtype() not in TYPES:
-                    raise UserError(f"run: {file}: {name} is of type {part.get_dtype()}, no tensor of a run; {WAY_OUT}")
-            return {_plain_name(name): tuple(part.get_shape()) for name, part in slices.items()}
+            slices = {name: tensors.get_slice(name) for name in tensors.keys()}  # noqa: SIM118 - it is no mapping
+            return {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in slices.items()}
     except (SafetensorError, OSError) as error:
-        raise UserError(f"run: {file} cannot be read ({error}); {WAY_OUT}") from None
+        raise UserError(f"run: {file} cannot be read ({error}); {way_out}") from None
 
 
 def model_config(path: Path, settings: Mapping[str, Any]) -> GPTConfig:

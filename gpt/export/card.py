@@ -33,7 +33,7 @@ def written(run: Run, architecture: Architecture, name: str, remarks: Sequence[s
         "in the vocabulary's table. Trained with tiny-gpt; weights are fp32, as trained.",
         f"```python\n{OPENING.format(name=name)}```",
         "## Training\n\n" + "\n".join(f"- {line}" for line in told(run)),
-        f"```sh\n{command(run.config)}\n```",
+        *([f"```sh\n{command(run.config)}\n```"] if run.checkpoint else []),
         "## Tokenizer\n\n" + "\n".join(f"- {line}" for line in tokenizer_lines(run, remarks)),
         "## All settings\n\n```yaml\n" + yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True) + "```",
     ]
@@ -52,6 +52,8 @@ OPENING = textwrap.dedent("""\
 
 def told(run: Run) -> list[str]:
     """What the weights were trained on, how long, and how well they do."""
+    if not run.checkpoint:
+        return [f"Weights: read from {run.which}"]
     state = run.checkpoint.state
     data = leaves({"dataset": run.config.get("dataset")})
     return [

@@ -25,7 +25,8 @@ class ExportSettings(Config):
     """
 
     run: str = "latest"
-    """The folder of the run, or one of the checkpoints in it; latest is the newest run that holds a checkpoint."""
+    """The folder of the run, or one of the checkpoints in it; latest is the newest run that holds a checkpoint;
+    nanogpt:FILE is a checkpoint of nanoGPT's."""
     to: str
     """The folder to write; it must not be there yet, or be empty."""
     debug: bool = False

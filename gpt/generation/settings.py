@@ -40,7 +40,8 @@ class PromptSettings(Config):
     """Which run continues which texts."""
 
     run: str = "latest"
-    """The folder of the run that writes; latest is the newest one that holds a checkpoint."""
+    """The folder of the run that writes; latest is the newest one that holds a checkpoint; hf:FOLDER_OR_NAME is a model
+    of Hugging Face's, nanogpt:FILE a checkpoint of nanoGPT's."""
 
     prompt: str = ""
     """The text to continue, taken literally after the first =; empty starts a new document. \\n, \\t and \\\\

@@ -1,4 +1,4 @@
-"""Settings that go on from something stored: a run's own (`resume`), or another run's model and tokenizer (`init`).
+"""Settings that go on from something stored: a run's own (`resume`), or another's model and tokenizer (`init`).
 
 A run goes on with the configuration that it began with. What is typed beside `resume` may repeat it, or change what
 does not make it another run.
@@ -13,8 +13,10 @@ from typing import Any
 
 from gpt import checkpoint
 from gpt.checkpoint import Checkpoint, State
-from gpt.config import UserError, leaves, parse, shown
+from gpt.config import UserError, leaves, parse, shown, variant_class
 from gpt.files import is_held, nearby
+from gpt.interop.foreign import Foreign
+from gpt.interop.opening import opened
 from gpt.run import choose_checkpoint, latest
 from gpt.run_folder import read_settings
 from gpt.runs import CONFIG, run_folders
@@ -46,7 +48,7 @@ def completed(cls: type[Any], data: dict[str, Any], typed: Collection[str], run_
     if resume and init == "latest":
         raise UserError("init: with resume=auto, latest would soon be the run that is begun; name the run")
     if init:
-        data = initialised(_named(init), data, typed)
+        data = initialised(init, data, typed)
     if resume:
         found = newest_unfinished(parse(cls, data), [run_dir] if run_dir else run_folders())
         return resumed(cls, found, data, typed) if found else {**data, "resume": None}
@@ -73,28 +75,43 @@ def resumed(cls: type[Any], folder: Path, data: dict[str, Any], typed: Collectio
     return {**merged, "resume": str(folder.absolute())}
 
 
-def initialised(folder: Path, data: dict[str, Any], typed: Collection[str]) -> dict[str, Any]:
-    """`data` with the model and the tokenizer of the run in `folder`; of the model what is typed may differ."""
+def initialised(init: str, data: dict[str, Any], typed: Collection[str]) -> dict[str, Any]:
+    """`data` with the model and the tokenizer that `init` names; of the model what is typed may differ."""
     with told_as("init"):
-        point, _ = choose_checkpoint(folder)
-        stored = checkpoint.read_file(point.folder, checkpoint.CONFIG)
-        model_config(point.folder / checkpoint.CONFIG, stored)
-    if not all(isinstance(stored.get(part), dict) for part in ("model", "tokenizer")):
-        raise UserError(f"init: {point.folder / checkpoint.CONFIG} describes no model and tokenizer; name another run")
+        foreign = opened(init)
+        name, stored = _of_others(foreign) if foreign else _of_run(latest() if init == "latest" else Path(init))
     merged = {**data, **{part: overlaid(stored, data, typed)[part] for part in ("model", "tokenizer")}}
     for key, value in merged["tokenizer"].items():
         if key != "unknown" and value != stored["tokenizer"].get(key):
             raise UserError(
-                f"init: tokenizer.{key} is {shown(stored['tokenizer'].get(key))} in {nearby(folder)}, and its weights "
-                "know no other tokenizer; leave it out"
+                f"init: tokenizer.{key} is {shown(stored['tokenizer'].get(key))} in {init}, and its weights know no "
+                "other tokenizer; leave it out"
             )
-    return {**merged, "init": str(folder.absolute())}
+    return {**merged, "init": name}
 
 
-def _named(run: str) -> Path:
-    """The folder that `init` names."""
-    with told_as("init"):
-        return latest() if run == "latest" else Path(run)
+def _of_run(folder: Path) -> tuple[str, dict[str, Any]]:
+    """The name of a run from anywhere, and its settings."""
+    point, _ = choose_checkpoint(folder)
+    stored = checkpoint.read_file(point.folder, checkpoint.CONFIG)
+    model_config(point.folder / checkpoint.CONFIG, stored)
+    if not all(isinstance(stored.get(part), dict) for part in ("model", "tokenizer")):
+        raise UserError(f"run: {point.folder / checkpoint.CONFIG} describes no model and tokenizer; name another run")
+    return str(folder.absolute()), stored
+
+
+def _of_others(foreign: Foreign) -> tuple[str, dict[str, Any]]:
+    """The name of another program's model from anywhere, and settings that describe it.
+
+    Its table has a row for each token of its tokenizer at least. Of the tokenizer's settings those that must be given
+    are where it is from: it is read from there, and not built as they say.
+    """
+    tokenizer = foreign.tokenizer()
+    rows = max(foreign.config.vocab_size or 0, tokenizer.vocab_size)
+    fields = variant_class("gpt.data.tokenizer", tokenizer.name).model_fields
+    required = {key: str(foreign.folder.absolute()) for key, field in fields.items() if field.is_required()}
+    model = {**foreign.config.model_dump(), "vocab_size": rows}
+    return foreign.name, {"model": model, "tokenizer": {"name": tokenizer.name, **required}}
 
 
 def newest_unfinished(wanted: Any, folders: Collection[Path]) -> Path | None:

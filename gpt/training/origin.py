@@ -1,32 +1,37 @@
-"""Where a training begins: anew, from another run's weights (`init`), or where it was left (`resume`).
+"""Where a training begins: anew, from other weights (`init`), or where it was left (`resume`).
 
 What `auto` decided in a resumed run is not decided again while the kind of device stays the same, so that on the CPU
 the weights go on bit for bit.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from gpt import checkpoint
-from gpt.checkpoint import OPTIMIZER, Checkpoint, State
+from gpt.checkpoint import OPTIMIZER, WAY_OUT, WEIGHTS, Checkpoint, State
 from gpt.config import UserError
 from gpt.data.tokenizer import Tokenizer, with_unknown
 from gpt.device import CompileMode, Precision, PrecisionName, choose_precision
 from gpt.files import nearby
+from gpt.interop.foreign import Foreign
+from gpt.interop.opening import opened
 from gpt.model.gpt import GPT
 from gpt.processes import Processes
 from gpt.run import choose_checkpoint
 from gpt.run_folder import Elsewhere, RunFolder
 from gpt.runs import claim_folder, refuse_unusable
 from gpt.training.continuation import told_as
+from gpt.training.growth import changes, fitted, shapes_of
 from gpt.training.horizon import Horizon
 from gpt.training.optimizer import load_optimizer_state
 from gpt.training.settings import TrainSettings
 from gpt.training.update import Update
-from gpt.weights import check_optimizer, check_shapes, check_tokenizer, load_optimizer, load_weights
+from gpt.weights import check_optimizer, check_tokenizer, load_optimizer, load_weights, stored_shapes
 
 
 @dataclass
@@ -38,7 +43,11 @@ class Origin:
     state: State | None = None
     """Where it stood; None for a training that begins at its first update."""
     weights: Path | None = None
-    """The checkpoint that weights are from; None for a new model."""
+    """The checkpoint that weights are from; None for a new model, and where another program wrote them."""
+    foreign: Foreign | None = None
+    """The model of another program that weights are from."""
+    changed: Sequence[str] = ()
+    """What becomes of the rows of its tables, in words."""
     tokenizer: Tokenizer | None = None
     """The one that the weights of another run were trained with; None: built as the settings say."""
 
@@ -79,10 +88,15 @@ class Origin:
 
     def load(self, model: GPT, processes: Processes) -> GPT:
         """Give rank 0's model the weights that it begins with; the others get them when it is spread."""
-        if self.weights and processes.leads:
+        if (self.weights or self.foreign) and processes.leads:
             with told_as("resume" if self.state else "init"):
-                model.load_state_dict(load_weights(self.weights, model, next(model.parameters()).device))
+                model.load_state_dict(fitted(self._read(), model))
         return model
+
+    def _read(self) -> dict[str, Tensor]:
+        if self.foreign:
+            return self.foreign.weights()
+        return load_weights(self.weights, torch.device("cpu")) if self.weights else {}
 
     def restore(self, update: Update) -> Update:
         """Give optimizer and guard the state that they go on from."""
@@ -100,7 +114,10 @@ class Origin:
             at = f"after step {self.state.step:,}" if self.state else "from the start: it has no checkpoint yet"
             on = f", trained on {self.state.device} in {self.state.precision} so far" if self.state else ""
             return [("resumed", f"{where} {at}{on}")]
-        return [("begins", f"with the weights of {nearby(self.weights)}")] if self.weights else []
+        if not (self.weights or self.foreign):
+            return []
+        whose = self.foreign.name if self.foreign else nearby(self.weights or Path())
+        return [("begins", "; ".join([f"with the weights of {whose}", *self.changed]))]
 
 
 def shared_origin(settings: TrainSettings, run_dir: Path | None, processes: Processes) -> Origin:
@@ -110,7 +127,7 @@ def shared_origin(settings: TrainSettings, run_dir: Path | None, processes: Proc
     def find() -> Origin:
         found.append(find_origin(settings, run_dir))
         elsewhere = Elsewhere(found[0].run.folder) if found[0].run else None
-        return replace(found[0], run=elsewhere)
+        return replace(found[0], run=elsewhere, foreign=None)
 
     told = processes.led(find)
     return found[0] if processes.leads else told
@@ -143,13 +160,15 @@ def find_origin(settings: TrainSettings, run_dir: Path | None) -> Origin:
     with told_as("resume"):
         run = RunFolder(Path(settings.resume))
     if not run.last:
-        begins = _from_another(settings) if settings.init else Origin()
-        return Origin(run, None, begins.weights, begins.tokenizer)
+        return replace(_from_another(settings) if settings.init else Origin(), run=run)
     refuse_finished(run.last, settings)
     with told_as("resume"):
         checkpoint.verify(run.last.folder)
         check_optimizer(run.last.folder)
-        return Origin(run, run.last.state, run.last.folder, _fitting_tokenizer(run.last.folder, settings))
+        tokenizer, changed = _fitting(run.last.folder, settings)
+        if changed:
+            raise UserError(f"run: {run.last.folder}: {changed[0]} by the run's settings; {WAY_OUT}")
+        return Origin(run, run.last.state, run.last.folder, tokenizer=tokenizer if settings.init else None)
 
 
 def refuse_finished(point: Checkpoint, settings: TrainSettings) -> None:
@@ -167,21 +186,33 @@ def refuse_finished(point: Checkpoint, settings: TrainSettings) -> None:
 
 
 def _from_another(settings: TrainSettings) -> Origin:
+    """From the weights that `init` names."""
     with told_as("init"):
+        if foreign := opened(settings.init or ""):
+            tokenizer = _as_set(foreign.tokenizer(), settings)
+            wanted = shapes_of(settings.model.for_vocabulary(tokenizer.vocab_size))
+            return Origin(
+                foreign=foreign, tokenizer=tokenizer, changed=changes(shapes_of(foreign.config), wanted, foreign.folder)
+            )
         point, _ = choose_checkpoint(Path(settings.init or ""))
         checkpoint.verify(point.folder, without=OPTIMIZER)
-        return Origin(weights=point.folder, tokenizer=_fitting_tokenizer(point.folder, settings))
+        tokenizer, changed = _fitting(point.folder, settings)
+        return Origin(weights=point.folder, tokenizer=tokenizer, changed=changed)
 
 
-def _fitting_tokenizer(folder: Path, settings: TrainSettings) -> Tokenizer | None:
-    """The checkpoint's tokenizer for a run that began with `init`; None where the settings build it.
+def _fitting(folder: Path, settings: TrainSettings) -> tuple[Tokenizer, list[str]]:
+    """A checkpoint's tokenizer, and what becomes of the rows of its tables.
 
     Raises:
         UserError: it does not fit the checkpoint's weights, or these do not fit the settings.
     """
     tokenizer = checkpoint.load_tokenizer(folder)
     check_tokenizer(folder, tokenizer)
-    with torch.device("meta"):
-        check_shapes(folder, GPT(settings.model.for_vocabulary(tokenizer.vocab_size)))
+    wanted = shapes_of(settings.model.for_vocabulary(tokenizer.vocab_size))
+    return _as_set(tokenizer, settings), changes(stored_shapes(folder), wanted, folder / WEIGHTS)
+
+
+def _as_set(tokenizer: Tokenizer, settings: TrainSettings) -> Tokenizer:
+    """The same that does with unknown characters as is set now."""
     unknown = getattr(settings.tokenizer, "unknown", None)
-    return (with_unknown(tokenizer, unknown) if unknown else tokenizer) if settings.init else None
+    return with_unknown(tokenizer, unknown) if unknown else tokenizer

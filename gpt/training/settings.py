@@ -70,7 +70,8 @@ class TrainSettings(Config):
     """Go on with the run in this folder, or auto: with the newest of these settings that is not at its end, or a new
     one. What the run began with is kept."""
     init: str | None = None
-    """Begin with the weights and the tokenizer of the run in this folder, or of the latest."""
+    """Begin with the weights and the tokenizer of the run in this folder, or of the latest; hf:FOLDER_OR_NAME takes
+    those of a GPT-2, Llama or Qwen3 of Hugging Face's, nanogpt:FILE those of a checkpoint of nanoGPT's."""
     eval_every: Count = 250
     """Updates between two evaluations."""
     eval_tokens: Count | None = None

@@ -14,6 +14,7 @@ from gpt.data.tokenizer.char import CharConfig
 from gpt.device import Precision
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
+from gpt.model.position.learned import LearnedConfig
 from gpt.processes import Processes
 from gpt.run_folder import RunFolder
 from gpt.training.optimizer import optimizer_state
@@ -216,3 +217,22 @@ def test_other_data_are_refused(stood):
     with pytest.raises(UserError, match=r"resume: the text, .*has changed since.*init="):
         stood().check_fingerprint("beef")
     Origin().check_fingerprint("beef")
+
+
+LEARNED = BYTES.model_copy(update={"position": LearnedConfig()})
+
+
+def test_a_longer_context_grows_the_table_of_learned_positions(make_run, root):
+    folder = make_run(root / "run", steps=[(4, 2.0)], config=LEARNED).folder
+    longer = {**LEARNED.model_dump(), "context": 24}
+    origin = find_origin(settings(init=str(folder), model=longer), None)
+    assert origin.changed == ["position.table.weight has 24 rows in place of 16: the last 8 are new"]
+    assert origin.describe()[0][1].endswith("; position.table.weight has 24 rows in place of 16: the last 8 are new")
+    model = origin.load(GPT(GPTConfig(**longer)), ALONE)
+    assert torch.equal(model.position.table.weight[:16], weights(origin)["position.table.weight"])
+
+
+def test_a_run_that_goes_on_has_the_rows_that_it_has(make_run, root):
+    folder = make_run(root / "run", steps=[(4, 2.0)], config=LEARNED).folder
+    with pytest.raises(UserError, match="resume: .*position.table.weight has 24 rows in place of 16.*by the run's set"):
+        find_origin(settings(resume=str(folder), model={**LEARNED.model_dump(), "context": 24}), None)

@@ -32,8 +32,10 @@ def beside_checkpoints(run: Run) -> Path:
     """`inspect` in the run's folder; never in a checkpoint's, which must hold nothing but what was saved.
 
     Raises:
-        UserError: it is a link, and so may lead out of the run's folder.
+        UserError: it is a link, and so may lead out of the run's folder; or the model is another program's.
     """
+    if not run.checkpoint:
+        raise UserError(f"to: {nearby(run.folder)} is another program's, and stays as it is; name a folder by to=")
     home, point = run.folder.absolute(), run.checkpoint.folder.absolute()
     if home == point:
         home = point.parent.parent if point.parent.name == "checkpoints" else point.parent

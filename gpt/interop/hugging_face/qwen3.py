@@ -57,21 +57,24 @@ class Qwen3(Llama):
         """Plain, or windows in the layers that have them.
 
         Raises:
-            UserError: the last layer has a window, and not all have: ours ends with a layer that sees everything.
+            UserError: other kinds of layers; or the last one has a window and not all have, where ours ends with one
+                that sees everything.
         """
         window = theirs.get("sliding_window", 4096) if theirs.get("use_sliding_window", False) else None
         layers, first = theirs.get("num_hidden_layers", 32), theirs.get("max_window_layers", 28)
-        if window is None or not (isinstance(layers, int) and isinstance(first, int) and layers <= 1000):
+        if not (isinstance(layers, int) and isinstance(first, int) and layers <= 1000):
+            return {}  # the number of layers is refused, by its name
+        by_number = [WINDOW if window is not None and layer >= first else FULL for layer in range(layers)]
+        kinds = theirs.get("layer_types") or by_number
+        if kinds == [FULL] * layers:
             return {}
-        kinds = theirs.get("layer_types") or [WINDOW if layer >= first else FULL for layer in range(layers)]
-        if not isinstance(kinds, list) or len(kinds) != layers or not all(kind in (FULL, WINDOW) for kind in kinds):
-            raise refused("layer_types", kinds, f"{FULL} and {WINDOW}, one for each layer,")
-        letters = "".join("L" if kind == FULL else "S" for kind in kinds)
+        if window is None or kinds != [WINDOW if kind == WINDOW else FULL for kind in kinds] or len(kinds) != layers:
+            raise refused("layer_types", kinds, f"{FULL}, and with use_sliding_window {WINDOW}, one for each layer,")
+        letters = "".join("S" if kind == WINDOW else "L" for kind in kinds)
         if letters.endswith("S") and "L" in letters:
             raise refused("layer_types", kinds, f"{WINDOW} for all, or {FULL} for the last")
-        name = "sliding_window" if "S" in letters else "sdpa"
-        more = {"attention.window": window, "attention.sinks": 0, "attention.layers": letters} if "S" in letters else {}
-        return {"attention.name": name, **more}
+        more = {"attention.window": window, "attention.sinks": 0, "attention.layers": letters}
+        return {"attention.name": "sliding_window", **more}
 
 
 def windows(model: GPT) -> dict[str, Any]:
