@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from gpt.config import UserError
 from gpt.interop.foreign import Foreign
 from gpt.interop.hugging_face.reading import HuggingFace
+from gpt.interop.nanogpt import NanoGpt
 
-PREFIXES: Mapping[str, Callable[[str], Foreign]] = {"hf": HuggingFace}
+PREFIXES: Mapping[str, Callable[[str], Foreign]] = {"hf": HuggingFace, "nanogpt": NanoGpt}
 
 
 def opened(text: str) -> Foreign | None:
