@@ -8,7 +8,6 @@ import torch
 from gpt import cli
 from gpt.config import ROOT
 from gpt.data.batches import Batches
-from gpt.model.gpt import GPT
 from gpt.processes import Processes, together
 from gpt.runs import claim_folder
 from gpt.training.evaluation import build_evaluator
@@ -31,7 +30,7 @@ def train(settings: TrainSettings, run_dir: Path | None, processes: Processes) -
     settings.check_model(precision, processes.size)
     data = processes.in_turn(lambda: settings.prepare_data(ROOT / "data", origin.tokenizer, origin.check_fingerprint))
     torch.manual_seed(settings.seed)
-    model = origin.load(GPT(settings.model.for_vocabulary(data.tokenizer.vocab_size)), processes)
+    model = origin.load(settings.build_model(data.tokenizer.vocab_size), processes)
     parts = spread(model, processes, settings.parallel)
     batches = Batches(data.train, model.config.context, settings.batch_size, settings.seed)
     guard = Guard(settings.optimizer.build(model), settings.clip, precision.scaler(), settings.skip_spikes)

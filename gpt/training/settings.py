@@ -16,6 +16,7 @@ from gpt.device import DTYPES, CompileMode, Precision, PrecisionName, check_memo
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.training import continuation
+from gpt.training.freezing import freeze
 from gpt.training.horizon import Horizon, parse_duration
 from gpt.training.logger import LoggerConfig
 from gpt.training.optimizer import OptimizerConfig
@@ -72,6 +73,9 @@ class TrainSettings(Config):
     init: str | None = None
     """Begin with the weights and the tokenizer of the run in this folder, or of the latest; hf:FOLDER_OR_NAME takes
     those of a GPT-2, Llama or Qwen3 of Hugging Face's, nanogpt:FILE those of a checkpoint of nanoGPT's."""
+    freeze: list[str] = Field(default=[])
+    """Parameters that stay as they are, by patterns of their names, as [embedding.*,blocks.0.*]; with init=, what is
+    not to be trained on."""
     eval_every: Count = 250
     """Updates between two evaluations."""
     eval_tokens: Count | None = None
@@ -159,10 +163,18 @@ class TrainSettings(Config):
                 "bf16 or fp32, or parallel=ddp"
             )
         with torch.device("meta"):
-            model = GPT(self.model.for_vocabulary(1))
+            model = self.build_model(1)
         check_memory(model, precision.device, parts)
         for attention in model.attentions:
             attention.describe(precision.device, DTYPES[precision.name], self.packing == "documents")
+
+    def build_model(self, vocabulary: int) -> GPT:
+        """A new model for at least so many tokens, of which what is frozen asks for no gradient.
+
+        Raises:
+            UserError: parts that do not go together, or `freeze` names no parameter, or all.
+        """
+        return freeze(GPT(self.model.for_vocabulary(vocabulary)), self.freeze)
 
     def check_data(self, data: Prepared) -> None:
         """Refuse data that this run could not use.

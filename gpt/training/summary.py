@@ -50,6 +50,7 @@ def summarize(update: Update, data: Prepared, batches: Batches, horizon: Horizon
             f"over {c.kv_heads} key/value, context {c.context}; "
             f"{c.attention.name}, {c.position.name}, {c.feedforward.name}",
         ),
+        *trained(model),
         ("attention", f"{c.attention.name}: {attends(update)}"),
         ("data", data.description),
         (
@@ -69,6 +70,15 @@ def summarize(update: Update, data: Prepared, batches: Batches, horizon: Horizon
             f"a step is {flops / 1e9:,.3g} GFLOP and takes {cost.seconds:.2g} s, {which} about {duration(left)}",
         ),
     ]
+
+
+def trained(model: GPT) -> list[tuple[str, str]]:
+    """The line that tells what is trained, where not all is."""
+    frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
+    if not frozen:
+        return []
+    kept = sum(parameter.numel() for parameter in frozen)
+    return [("freeze", f"{model.count_parameters() - kept:,} parameters are trained, {kept:,} stay as they are")]
 
 
 def attends(update: Update) -> str:

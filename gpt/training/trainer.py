@@ -179,9 +179,10 @@ class Trainer:
         """A row of training metrics: means since the row before."""
         loss, norm, seconds, updates = self.meter.read()
         tokens = self.batches.tokens_per_step
+        rates = {group["name"]: group["lr"] for group in self.update.guard.optimizer.param_groups}
         metrics = {
             **self.counts(step),
-            "lr": next(g["lr"] for g in self.update.guard.optimizer.param_groups if g["name"] == "matrices"),
+            "lr": rates.get("matrices", next(iter(rates.values()))),
             "loss": loss,
             "grad_norm": norm,
             "tokens_per_second": updates * tokens / seconds,

@@ -22,13 +22,15 @@ class OptimizerConfig(Variant):
 
 
 def parameter_groups(model: GPT) -> dict[str, dict[str, nn.Parameter]]:
-    """Every parameter in exactly one of three groups, by name.
+    """Every parameter that is trained in exactly one of three groups, by name; what is frozen in none.
 
     matrices: what multiplies, inside the blocks. embeddings: tables with a row a token or a position, the head among
     them. vectors: gains and biases.
     """
     groups: dict[str, dict[str, nn.Parameter]] = {"matrices": {}, "embeddings": {}, "vectors": {}}
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         tables = "matrices" if name.startswith("blocks.") else "embeddings"
         groups["vectors" if parameter.ndim < 2 else tables][name] = parameter
     return groups

@@ -50,7 +50,7 @@ class MuonConfig(OptimizerConfig):
     """Added to the root of the squared gradient's mean, for all others."""
 
     def build(self, model: GPT) -> optim.Optimizer:
-        """One optimizer over the three groups."""
+        """One optimizer over the three groups; of those that are frozen there is none."""
         groups = parameter_groups(model)
         matrices = {"name": "matrices", "params": list(groups.pop("matrices").items()), "initial_lr": self.lr}
         others = [
@@ -60,8 +60,15 @@ class MuonConfig(OptimizerConfig):
         ]
         fused = next(model.parameters()).device.type in FUSED
         adamw = optim.AdamW(
-            others, lr=self.adamw_lr, betas=(self.beta1, self.beta2), eps=self.eps, weight_decay=0.0, fused=fused
+            others or [{"params": []}],
+            lr=self.adamw_lr,
+            betas=(self.beta1, self.beta2),
+            eps=self.eps,
+            weight_decay=0.0,
+            fused=fused,
         )
+        if not matrices["params"]:
+            return adamw
         return Muon(matrices, adamw, self.lr, self.momentum, self.weight_decay)
 
 
@@ -88,6 +95,7 @@ class Muon(optim.Optimizer):
 
     def _share(self) -> None:
         """Have the groups and the state of both in one list and one mapping."""
+        self.adamw.param_groups = [group for group in self.adamw.param_groups if group["params"]]
         self.param_groups = [self.param_groups[0], *self.adamw.param_groups]
         self.state.update(self.adamw.state)
         self.adamw.state = self.state
