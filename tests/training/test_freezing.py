@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from safetensors.torch import load_file
-from training.test_parallel import TINY, train
 
 from gpt.config import UserError, variant_class, variant_names
 from gpt.device import Precision
@@ -123,14 +121,3 @@ def test_how_many_are_trained_is_told():
         ("freeze", f"{built.count_parameters() - 88:,} parameters are trained, 88 stay as they are")
     ]
     assert trained(model()) == []
-
-
-def test_in_several_processes_each_way(tmp_path):
-    """Begun by copies, gone on with in parts."""
-    line = [*TINY, "optimizer=muon", "steps=2", "eval_every=2", "freeze=[embedding.*,blocks.0.*]"]
-    train(2, *line, f"hydra.run.dir={tmp_path / 'two'}")
-    first = load_file(tmp_path / "two" / "checkpoints" / "step_00000002" / "model.safetensors")
-    train(2, f"resume={tmp_path / 'two'}", "steps=6", "save_every=3", "keep=9", "parallel=fsdp")
-    second = load_file(tmp_path / "two" / "checkpoints" / "step_00000003" / "model.safetensors")
-    kept = {key for key, tensor in first.items() if torch.equal(tensor, second[key])}
-    assert kept == {key for key in first if key.startswith(("embedding.", "blocks.0."))}

@@ -15,6 +15,9 @@ import torch
 from safetensors.torch import load_file
 
 from gpt.config import ROOT
+from gpt.model.config import GPTConfig
+from gpt.model.gpt import GPT
+from gpt.run_folder import read_settings
 
 TINY = [
     "tokenizer=byte", "model.n_layer=2", "model.n_head=2", "model.n_kv_head=1", "model.d_model=16", "model.context=16",
@@ -97,10 +100,16 @@ def test_several_processes_train_what_one_does(alone, tmp_path, processes, accum
 
 
 def test_muon_shared_out_is_muon_but_for_rounding(tmp_path):
-    """Newton-Schulz steps enlarge rounding, by more than AdamW does."""
+    """Newton-Schulz steps enlarge rounding, by more than AdamW does. What is frozen stays the same to the bit."""
+    frozen = "freeze=[blocks.0.*,embedding.*]"
     for parallel in ("ddp", "fsdp"):
-        new(2, tmp_path / parallel, "steps=20", "optimizer=muon", f"parallel={parallel}", "eval_every=20")
-    new(0, tmp_path / "seed", "steps=20", "optimizer=muon", "eval_every=20", "seed=1")
+        new(2, tmp_path / parallel, "steps=20", "optimizer=muon", f"parallel={parallel}", "eval_every=20", frozen)
+    new(0, tmp_path / "seed", "steps=20", "optimizer=muon", "eval_every=20", "seed=1", frozen)
+    torch.manual_seed(1337)
+    begun = GPT(GPTConfig(**read_settings(tmp_path / "ddp")["model"])).state_dict()
+    for parallel in ("ddp", "fsdp"):
+        kept = {name for name, tensor in weights(tmp_path / parallel).items() if torch.equal(tensor, begun[name])}
+        assert kept == {name for name in begun if name.startswith(("blocks.0.", "embedding."))}
     (ddp,), (fsdp,), (other,) = (curve(tmp_path / name, "validation_loss") for name in ("ddp", "fsdp", "seed"))
     assert abs(ddp - fsdp) < abs(ddp - other) / 2
 
