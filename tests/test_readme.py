@@ -39,6 +39,8 @@ LAUNCHES = [shlex.split(line, comments=True)[1:] for line in LINES if line.start
 TRAININGS = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python train.py")]
 LOOKS = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python data/prepare.py")]
 VERBS = [shlex.split(line, comments=True)[3:] for line in COMMANDS if line.startswith("python -m gpt")]
+EXPORTS = [arguments for arguments in VERBS if arguments[0] == "export"]
+"""Made with the run, since other commands take what they make."""
 SAMPLES = [shlex.split(line, comments=True)[2:] for line in COMMANDS if line.startswith("python sample.py")]
 
 
@@ -52,6 +54,8 @@ def checkout(tmp_path_factory):
     for name in ("train.py", "sample.py", "data/prepare.py", "README.md"):
         shutil.copy(ROOT / name, copy / name)
     run(copy, "train.py", *SMALL, "hydra.run.dir=runs/mine")
+    for arguments in EXPORTS:
+        run(copy, "-m", "gpt", *arguments)
     return copy
 
 
@@ -122,6 +126,9 @@ def test_verbs(checkout, arguments):
         return
     if arguments[0] == "bench":
         compose("bench", arguments[1:], BenchSettings)
+        return
+    if arguments in EXPORTS:
+        assert (checkout / arguments[-1].removeprefix("to=") / "model.safetensors").is_file()
         return
     told = [
         line for line in run(checkout, "-m", "gpt", *arguments).splitlines() if line.startswith(("picture", "open"))

@@ -35,8 +35,6 @@ def holding(model: GPT) -> Architecture:
 
 def in_words(architecture: Architecture) -> str:
     """An architecture by its class and its parts."""
-    position, norm, feedforward = (
-        architecture.parts[path][0] for path in ("position.name", "norm", "feedforward.name")
-    )
-    normed = " and qk_norm" * architecture.parts["qk_norm"][0]
-    return f"{architecture.class_name} ({position}, {norm}, {feedforward}{normed})"
+    parts = [architecture.parts[path][0] for path in ("position.name", "norm", "feedforward.name")]
+    normed = ["qk_norm"] * architecture.parts["qk_norm"][0]
+    return f"{architecture.class_name} ({', '.join([*parts, *normed])})"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from matplotlib.image import imread
@@ -93,3 +94,9 @@ def test_a_link_out_of_the_runs_folder_is_refused(run_with, tmp_path):
     with pytest.raises(UserError, match="is a link out of the run's folder"):
         inspect(InspectSettings(run=str(folder), prompt="a", device="cpu"), None)
     assert not any((tmp_path / "elsewhere").iterdir())
+
+
+def test_another_programs_folder_stays_as_it_is(tmp_path):
+    run = SimpleNamespace(folder=tmp_path / "theirs", checkpoint=None)
+    with pytest.raises(UserError, match=r"to: .*theirs is another program's, and stays as it is; name a folder by to="):
+        beside_checkpoints(run)
