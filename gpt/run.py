@@ -51,17 +51,17 @@ class Run:
         """Which weights these are, and where they compute, in a line."""
         weight = self.model.embedding.weight
         return (
-            f"{nearby(self.folder)}: {self._stood()}, "
+            f"{self._stood()}, "
             f"{self.model.count_parameters():,} parameters, {weight.device}, {str(weight.dtype).removeprefix('torch.')}"
         )
 
     def _stood(self) -> str:
-        """Where the training stood, where that is known."""
+        """Which weights these are: of a run also where its training stood."""
         if not self.checkpoint:
             return self.which
         state = self.checkpoint.state
         loss = "not evaluated" if state.validation_loss is None else f"validation loss {state.validation_loss:.4f}"
-        return f"step {state.step:,} ({self.which}, {loss})"
+        return f"{nearby(self.folder)}: step {state.step:,} ({self.which}, {loss})"
 
     def texts(self, prompts: Sequence[str], settings: GenerationSettings) -> TextGeneration:
         """Texts being written, to be iterated over; `generate` is the simple way."""

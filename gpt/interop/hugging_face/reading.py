@@ -4,11 +4,11 @@ config.json, model.safetensors or the shards that model.safetensors.index.json n
 are compared with the configuration before a weight is read.
 """
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -29,7 +29,18 @@ from gpt.weights import TYPES, check_finite, headers
 INDEX = f"{WEIGHTS}.index.json"
 BUFFERS = ("*.attn.bias", "*.attn.masked_bias", "*.rotary_emb.inv_freq")
 """Tensors that older versions wrote beside the weights: masks and angles, which follow from the configuration."""
-HEAD = "lm_head.weight"
+HEAD, EMBEDDING = "lm_head.weight", "embedding.weight"
+"""Their head, our embedding."""
+
+
+class Entry(NamedTuple):
+    """Where a tensor lies, and what it is by the file's header."""
+
+    file: Path
+    name: str
+    """In the file."""
+    type: str
+    shape: tuple[int, ...]
 
 
 class HuggingFace(Foreign):
@@ -49,8 +60,7 @@ class HuggingFace(Foreign):
         with told_of(folder / CONFIG):
             config = checked(self.architecture.configured(theirs))
         super().__init__(f"hf:{name}", folder, config)
-        self.files = self._files()
-        """Of each tensor, by their name: its name in the file, and the file."""
+        self.entries = entries(folder, self.architecture.base)
         self._check()
 
     def tokenizer(self) -> Tokenizer:
@@ -61,48 +71,50 @@ class HuggingFace(Foreign):
     def weights(self) -> dict[str, Tensor]:
         """All weights by our names, fp32, on the CPU."""
         names = list(empty(self.config).state_dict())
-        try:
-            with ExitStack() as stack:
-                opened: dict[Path, Any] = {
-                    file: stack.enter_context(safe_open(file, "pt")) for _, file in self.files.values()
-                }
-
-                def read(name: str) -> Tensor:
-                    in_file, file = self.files[name]
-                    tensor: Tensor = opened[file].get_tensor(in_file)
-                    return tensor
-
-                found = inward(names, read, self.architecture.rows, self.config)
-                if self.config.tied and HEAD in self.files and not torch.equal(read(HEAD).float(), found[names[0]]):
-                    raise UserError(
-                        f"run: {self.folder}: {HEAD} is not the embedding, and tie_word_embeddings is true; set it to "
-                        "false if the head shall be its own"
-                    )
-        except (SafetensorError, OSError) as error:
-            raise UserError(f"run: {self.folder}: the weights cannot be read ({error}); get the files again") from None
+        with self._reader() as read:
+            found = inward(names, read, self.architecture.rows, self.config)
+            if self.config.tied and HEAD in self.entries and not torch.equal(read(HEAD).float(), found[EMBEDDING]):
+                raise UserError(
+                    f"run: {self.folder}: {HEAD} is not the embedding, and tie_word_embeddings is true; set it to "
+                    "false if the head shall be its own"
+                )
         check_finite(found, self.folder)
         return found
 
-    def _files(self) -> dict[str, tuple[str, Path]]:
-        """Of each weight, by their name, its name in the file and the file."""
-        found = {name: file for file in shards(self.folder) for name in headers(file)}
-        named = {name: file for name, file in found.items() if not any(fnmatch(name, buffer) for buffer in BUFFERS)}
-        base = f"{self.architecture.base}."
-        bare = not any(name.startswith(base) for name in named)
-        return {f"{base}{name}" if bare and name != HEAD else name: (name, file) for name, file in named.items()}
+    @contextmanager
+    def _reader(self) -> Iterator[Callable[[str], Tensor]]:
+        """What reads a tensor by its name; the files are open meanwhile."""
+        try:
+            with ExitStack() as stack:
+                files = {entry.file for entry in self.entries.values()}
+                opened: dict[Path, Any] = {file: stack.enter_context(safe_open(file, "pt")) for file in files}
+                yield lambda name: opened[self.entries[name].file].get_tensor(self.entries[name].name)
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"run: {self.folder}: the weights cannot be read ({error}); get the files again") from None
 
     def _check(self) -> None:
         """Compare types, names and shapes with the configuration."""
-        if self.config.n_layer > len(self.files):
+        if self.config.n_layer > len(self.entries):
             raise UserError(f"run: {self.folder}: the weights do not hold the {self.config.n_layer} layers of {CONFIG}")
-        read = {file: headers(file) for _, file in self.files.values()}
-        found = {name: read[file][in_file] for name, (in_file, file) in self.files.items()}
-        for name, (kind, _) in found.items():
-            if kind not in TYPES:
-                raise UserError(f"run: {self.folder}: {name} is of type {kind}; {', '.join(sorted(TYPES))} can be read")
+        for name, entry in self.entries.items():
+            if entry.type not in TYPES:
+                listed = ", ".join(sorted(TYPES))
+                raise UserError(f"run: {self.folder}: {name} is of type {entry.type}; {listed} can be read")
+        found = {name: entry.shape for name, entry in self.entries.items() if not (self.config.tied and name == HEAD)}
         wanted = weights(self.architecture, empty(self.config))
-        shapes = {name: shape for name, (_, shape) in found.items() if not (self.config.tied and name == HEAD)}
-        refuse_misfit(self.folder, shapes, {name: tuple(tensor.shape) for name, tensor in wanted.items()})
+        refuse_misfit(self.folder, found, {name: tuple(tensor.shape) for name, tensor in wanted.items()})
+
+
+def entries(folder: Path, base: str) -> dict[str, Entry]:
+    """The tensors of all files, by the names that they have where none leaves out its beginning; none is read.
+
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+    found = [Entry(file, name, *header) for file in shards(folder) for name, header in headers(file).items()]
+    named = {entry.name: entry for entry in found if not any(fnmatch(entry.name, buffer) for buffer in BUFFERS)}
+    bare = not any(name.startswith(f"{base}.") for name in named)
+    return {f"{base}.{name}" if bare and name != HEAD else name: entry for name, entry in named.items()}
 
 
 def read_config(folder: Path) -> dict[str, Any]:

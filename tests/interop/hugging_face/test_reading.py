@@ -110,7 +110,7 @@ def test_what_it_is_called_and_what_it_writes(written, monkeypatch):
     monkeypatch.chdir(folder.parent)
     run = gpt.load("hf:theirs", "cpu", "fp32")
     assert run.checkpoint is None
-    assert run.describe().startswith(f"theirs: hf:{folder}, ")
+    assert run.describe().startswith(f"hf:{folder}, ")
     text = run.generate("ab", max_new_tokens=5, temperature=0)
     with torch.no_grad():
         first = run.model(torch.tensor([list(b"ab")]))[0, -1].argmax()
