@@ -1,6 +1,8 @@
 """Shared by all tests."""
 
+import functools
 import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,12 +10,15 @@ import pytest
 import torch
 
 from gpt import run, run_folder, runs
+from gpt.config import ROOT
 from gpt.data.tokenizer.byte import ByteConfig
 from gpt.generation.decoder import choice
 from gpt.generation.decoder.compiled import Compiled, export
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 
+CORPORA = ROOT.parent / "shared" / "corpora"
+CACHE = ROOT.parent / "shared" / "tiktoken_cache"
 BYTES = GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)
 
 
@@ -92,3 +97,33 @@ def traced(monkeypatch):
     monkeypatch.setattr(Compiled, "load", load)
     monkeypatch.setattr(choice, "kept_at", lambda *arguments: Path("nowhere"))
     return made
+
+
+@functools.cache
+def corpus_files() -> dict[str, str]:
+    """Name -> text of the text files in the shared corpora, as they are; empty where there are none."""
+    return {
+        str(path.relative_to(CORPORA)): path.read_bytes().decode("utf-8")
+        for path in sorted(CORPORA.rglob("*"))
+        if path.suffix in {".txt", ".inp"} and path.name != "SOURCES.md"
+    }
+
+
+@pytest.fixture
+def corpora() -> dict[str, str]:
+    if not corpus_files():
+        pytest.skip(f"needs the text files of {Path(*CORPORA.parts[-2:])} beside the checkout")
+    return corpus_files()
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory):
+    """What tiktoken publishes, in a cache of our own: gpt2, cl100k_base and o200k_base can be had."""
+    if not CACHE.is_dir():
+        pytest.skip("needs shared/tiktoken_cache beside the checkout")
+    copy = tmp_path_factory.mktemp("tiktoken")
+    for file in CACHE.iterdir():
+        shutil.copyfile(file, copy / file.name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(copy))
+        yield copy

@@ -67,6 +67,19 @@ class Encoding(Tokenizer):
         return self._encoding.encode_to_numpy(text, disallowed_special=())
 
 
+def for_library(pattern: str) -> str:
+    r"""A pattern as Hugging Face's `tokenizers` must be given it to split as tiktoken does.
+
+    Its regular expressions are Oniguruma's: `{1,3}+` is no possessive `{1,3}` there, but that again and again. Nothing
+    follows it, so the greedy one splits alike. `$` is the end of a line there, and of the text to tiktoken: after
+    `\s++`, which leaves no line end, the same.
+
+    >>> for_library(PATTERNS["cl100k"])[49:60]
+    '\\p{N}{1,3}|'
+    """
+    return pattern.replace("{1,3}+", "{1,3}")
+
+
 def saved_pattern(saved: dict[str, Any]) -> str:
     """The name under "pattern" in what was saved.
 
