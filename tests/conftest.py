@@ -1,6 +1,7 @@
 """Shared by all tests."""
 
 import functools
+import json
 import os
 import shutil
 from pathlib import Path
@@ -8,9 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tokenizers import AddedToken, decoders, normalizers, pre_tokenizers, processors, trainers
 
 from gpt import run, run_folder, runs
 from gpt.config import ROOT
+from gpt.data.byte_level import GPT2, LLAMA3, QWEN
+from gpt.data.tokenizer.bpe import learner
 from gpt.data.tokenizer.byte import ByteConfig
 from gpt.generation.decoder import choice
 from gpt.generation.decoder.compiled import Compiled, export
@@ -20,6 +24,7 @@ from gpt.model.gpt import GPT
 CORPORA = ROOT.parent / "shared" / "corpora"
 CACHE = ROOT.parent / "shared" / "tiktoken_cache"
 BYTES = GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)
+LEARNED = ["the people of the United States ", "don't we? 日本語の文章。日本語\r\n", "naïve café 12345 <think> "] * 3
 
 
 def pytest_configure() -> None:
@@ -127,3 +132,55 @@ def published(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(copy))
         yield copy
+
+
+@pytest.fixture(scope="session")
+def write_model(tmp_path_factory):
+    """Writes a model's folder: a tokenizer.json learned by the library, of a pattern and with special tokens."""
+
+    def write(pattern, special=("<|endoftext|>",), text=(), normalizer=None, begin=None, end="<|endoftext|>"):
+        library = learner(pattern)
+        if pattern == GPT2:
+            library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        library.decoder, library.normalizer = decoders.ByteLevel(), normalizer
+        trainer = trainers.BpeTrainer(
+            vocab_size=400, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        )
+        library.train_from_iterator(LEARNED, trainer)
+        library.add_special_tokens(list(special))
+        library.add_tokens([AddedToken(token, normalized=False) for token in text])
+        if begin:
+            library.post_processor = processors.TemplateProcessing(
+                single=f"{begin} $A", special_tokens=[(begin, library.token_to_id(begin))]
+            )
+        folder = tmp_path_factory.mktemp("model")
+        library.save(str(folder / "tokenizer.json"))
+        settings = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+        return folder
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def model_folder(write_model):
+    """As GPT-2's."""
+    return write_model(GPT2)
+
+
+@pytest.fixture(scope="session")
+def models(write_model):
+    """As GPT-2's, Llama 3's and Qwen3's: by name."""
+    return {
+        "gpt2": write_model(GPT2),
+        "llama3": write_model(
+            LLAMA3, ("<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"), begin="<|begin_of_text|>", end="<|eot_id|>"
+        ),
+        "qwen3": write_model(
+            QWEN,
+            ("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+            ("<think>", "</think>"),
+            normalizers.NFC(),
+            end="<|im_end|>",
+        ),
+    }

@@ -20,6 +20,10 @@ BOUNDARY = regex.compile(r"(?<=[\p{L}\p{N}])(?=[\s\p{P}\p{S}--'])", regex.V1)
 belong to the word before it. The patterns of GPT-2, cl100k and o200k, and ours, split there whatever follows."""
 
 
+WHOLE = ""
+"""In the place of a pattern: nothing is known of how the tokenizer splits, so a text is one piece, however long."""
+
+
 def pieces(chunks: Iterable[str], pattern: str | None, size: int = SIZE) -> Iterator[str]:
     """The text in order, in pieces that do not depend on how it was cut into chunks.
 
@@ -28,7 +32,7 @@ def pieces(chunks: Iterable[str], pattern: str | None, size: int = SIZE) -> Iter
 
     Args:
         chunks: the text; a chunk may be empty.
-        pattern: how the tokenizer splits text into words; None where it may be cut anywhere.
+        pattern: how the tokenizer splits text into words; None where it may be cut anywhere; `WHOLE`.
         size: characters of a piece, at least, but for the last one.
 
     >>> [len(piece) for piece in pieces(["word " * 10_000] * 4, "[a-z]+| ")]
@@ -37,6 +41,9 @@ def pieces(chunks: Iterable[str], pattern: str | None, size: int = SIZE) -> Iter
     []
     """
     rest, longest = "", STRETCH * size
+    if pattern == WHOLE:
+        yield from filter(None, ["".join(chunks)])
+        return
     for chunk in chunks:
         rest += chunk
         start = 0

@@ -126,7 +126,7 @@ def make(
 
 def fingerprint(dataset: Dataset, tokenizer: TokenizerConfig | Tokenizer) -> str:
     """What prepared tokens are found by: all that they depend on."""
-    tokenized_by = tokenizer.saved() if isinstance(tokenizer, Tokenizer) else tokenizer.model_dump(mode="json")
+    tokenized_by = tokenizer.saved() if isinstance(tokenizer, Tokenizer) else tokenizer.fingerprint()
     depends = [VERSION, dataset.fingerprint(), dataset.max_tokens, tokenized_by]
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 

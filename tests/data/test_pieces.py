@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gpt.data.encoding import PATTERNS
-from gpt.data.pieces import BOUNDARY, SIZE, STRETCH, assigned, pieces
+from gpt.data.pieces import BOUNDARY, SIZE, STRETCH, WHOLE, assigned, pieces
 from gpt.data.tokenizer.bpe import learn
 
 LONGEST = STRETCH * SIZE
@@ -130,6 +130,11 @@ def test_joined_they_are_the_text_however_it_comes(text, pattern, data):
 
 def test_without_a_pattern_they_are_of_one_size():
     assert [len(piece) for piece in pieces(["a b " * 50_000], None)] == [65536, 65536, 65536, 3392]
+
+
+def test_where_nothing_is_known_of_words_they_are_one():
+    assert list(pieces(["a, b ", "", "c. " * 100_000], WHOLE)) == ["a, b " + "c. " * 100_000]
+    assert list(pieces(["", ""], WHOLE)) == []
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

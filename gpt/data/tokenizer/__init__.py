@@ -45,6 +45,10 @@ class TokenizerConfig(Variant):
         """
         raise NotImplementedError
 
+    def fingerprint(self) -> dict[str, Any]:
+        """What the tokenizer depends on beside the documents, in types that JSON has."""
+        return self.model_dump(mode="json")
+
     @classmethod
     def restore(cls, saved: dict[str, Any]) -> "Tokenizer":
         """The tokenizer whose `saved()` this is.
@@ -68,7 +72,7 @@ class Tokenizer:
 
     pattern: str | None = None
     """The regular expression that splits text into words, which no token crosses; None where text may be cut
-    anywhere."""
+    anywhere, and `WHOLE` where it may not be cut at all."""
 
     def __init__(self, tokens: Sequence[bytes], end_of_text: int | None) -> None:
         self.tokens = tokens

@@ -5,21 +5,20 @@ with both in a folder `AutoTokenizer.from_pretrained` gives the ids that ours gi
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from gpt.config import UserError
-from gpt.data.encoding import Encoding, for_library, to_printable
-from gpt.data.tokenizer import Tokenizer
+from gpt.data.byte_level import is_special
+from gpt.data.encoding import PATTERNS, Encoding, for_library, from_printable, to_printable
+from gpt.data.tokenizer import Tokenizer, Unknown
+from gpt.data.tokenizer.bpe import BPE
 from gpt.data.tokenizer.byte import Byte
 from gpt.data.tokenizer.char import REPLACEMENT, Char
-
-FILE = "tokenizer.json"
-SETTINGS = "tokenizer_config.json"
-END = "<|endoftext|>"
-"""The name of end-of-text there; here it has none."""
+from gpt.data.tokenizer.hugging_face import END, SETTINGS, TOKENIZER, HuggingFace, read
+from gpt.files import read_json
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
 """Bytes as GPT-2's printable characters, and back."""
@@ -43,27 +42,37 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, context: int) -> list[st
     Returns:
         What its users must know, in sentences.
     """
+    end = name_of_end(tokenizer)
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": context,
         "clean_up_tokenization_spaces": False,
-        **({} if tokenizer.end_of_text is None else {"bos_token": END, "eos_token": END}),
+        **({} if end is None else {"bos_token": end, "eos_token": end}),
     }
-    for name, content in ((FILE, described(tokenizer)), (SETTINGS, settings)):
+    for name, content in ((TOKENIZER, described(tokenizer)), (SETTINGS, settings)):
         text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
         (folder / name).write_bytes(text.encode("utf-8"))
     return remarks(tokenizer)
 
 
+def name_of_end(tokenizer: Tokenizer) -> str | None:
+    """The text of the token that is end-of-text there; here it has none but what a file gave it."""
+    return tokenizer.end if isinstance(tokenizer, HuggingFace) else END if tokenizer.end_of_text is not None else None
+
+
 def remarks(tokenizer: Tokenizer) -> list[str]:
     """Where the files' reader must take care."""
-    end = (
+    end = name_of_end(tokenizer)
+    told = (
         "There is no end-of-text token: a text ends by its length."
-        if tokenizer.end_of_text is None
-        else f"{END} in a text is read as the token of that name, id {tokenizer.end_of_text}; in training it was plain "
+        if end is None
+        else f"{end} in a text is read as the token of that name, id {tokenizer.end_of_text}; in training it was plain "
         "text. Decode with skip_special_tokens=True."
     )
-    return [end, UNKNOWN[tokenizer.unknown]] if isinstance(tokenizer, Char) else [end]
+    more = UNKNOWN[tokenizer.unknown] if isinstance(tokenizer, Char) else None
+    if isinstance(tokenizer, HuggingFace):
+        more = "Other special tokens likewise. No token is put before or after a text, and it is not normalized."
+    return [told, more] if more else [told]
 
 
 def described(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -80,6 +89,8 @@ def described(tokenizer: Tokenizer) -> dict[str, Any]:
             return whole(tokenizer, bpe(vocabulary), BYTE_LEVEL, BYTE_LEVEL)
         case Char():
             return of_characters(tokenizer)
+        case HuggingFace():
+            return of_file(tokenizer)
     raise UserError(f"tokenizer={tokenizer.name} has no form that Hugging Face's tokenizers reads")
 
 
@@ -104,6 +115,14 @@ def of_characters(tokenizer: Char) -> dict[str, Any]:
     model = {"type": "WordLevel", "vocab": vocabulary, "unk_token": unknown}
     each = {"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": False}
     return whole(tokenizer, model, each, {"type": "Fuse"})
+
+
+def of_file(tokenizer: HuggingFace) -> dict[str, Any]:
+    """Of what was read from such a file: the same, less what was left out in training."""
+    content = tokenizer.content
+    none = dict.fromkeys(("normalizer", "post_processor", "truncation", "padding"))
+    added = [{**token, "special": is_special(token, tokenizer.end)} for token in content.get("added_tokens", [])]
+    return {**content, **none, "added_tokens": added, "decoder": BYTE_LEVEL}
 
 
 def whole(
@@ -170,3 +189,38 @@ def parts(token: bytes, ranks: Mapping[bytes, int]) -> list[bytes]:
         i = unions.index(lowest)
         found[i : i + 2] = [found[i] + found[i + 1]]
     return found
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer in a folder: the very one that `write_tokenizer` wrote there, else what its files describe.
+
+    Raises:
+        UserError: there is no tokenizer.json, or none that can be run without loss.
+    """
+    file = folder / TOKENIZER
+    content = read_json(file.resolve()) if file.is_file() else {}
+    try:
+        found = next((ours for ours in candidates(content) if described(ours) == content), None)
+    except (ValueError, LookupError, TypeError, AttributeError):  # somebody else's
+        found = None
+    return found or read(folder, "init")
+
+
+def candidates(content: dict[str, Any]) -> Iterator[Tokenizer]:
+    """The tokenizers of which a tokenizer.json may have been written.
+
+    Raises:
+        ValueError, LookupError, TypeError, AttributeError: of none.
+    """
+    yield Byte()
+    model, ids = content["model"], content["model"]["vocab"]
+    tokens = [token for token in sorted(ids, key=ids.__getitem__) if token != END]
+    splits = content["pre_tokenizer"].get("pretokenizers") if content["pre_tokenizer"] else None
+    if splits:
+        words = splits[0]["pattern"]["Regex"]
+        for name, pattern in PATTERNS.items():
+            if for_library(pattern) == words and ids.get(END) == len(tokens):
+                yield BPE([*map(from_printable, tokens), b""], name)
+    else:
+        unknown: dict[Any, Unknown] = {REPLACEMENT: "replace", None: "skip"}
+        yield Char("".join(tokens), END in ids, unknown.get(model["unk_token"], "error"))

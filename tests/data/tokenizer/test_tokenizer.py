@@ -27,8 +27,12 @@ TRICKY = [
 ]  # fmt: skip
 
 
+NEEDED: dict[str, dict] = {}
+"""The settings that a variant cannot do without."""
+
+
 def build(name, documents=TEXTS, **settings):
-    config = Choice("gpt.data.tokenizer", "tokenizer").validate({"name": name, **settings})
+    config = Choice("gpt.data.tokenizer", "tokenizer").validate({"name": name, **NEEDED.get(name, {}), **settings})
     return config.build(lambda split: ([text] for text in documents if split == "train"))
 
 
@@ -37,6 +41,8 @@ def name(request):
     """Of a variant; what it needs is there."""
     if request.param == "named":
         request.getfixturevalue("published")
+    if request.param == "hugging_face":
+        NEEDED[request.param] = {"path": str(request.getfixturevalue("model_folder"))}
     return request.param
 
 
@@ -164,6 +170,13 @@ BPE = {"version": 1, "name": "bpe", "pattern": "gpt2", "tokens": []}
 CHAR = {"version": 1, "name": "char", "characters": "ab", "end_of_text": False, "unknown": "error"}
 ALL = [to_printable(bytes([i])) for i in range(256)]
 NAMED = {"version": 1, "name": "named", "encoding": "x", "pattern": "o200k", "end_of_text": 256, "tokens": [*ALL, ""]}
+LIBRARY = {
+    "added_tokens": [{"id": 256, "content": "<|endoftext|>", "special": True, "normalized": False, "single_word": False,
+                      "lstrip": False, "rstrip": False}],
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
+    "model": {"type": "BPE", "vocab": {**{token: i for i, token in enumerate(ALL)}, "ab": 257}, "merges": [["a", "b"]]},
+}  # fmt: skip
+HUGGING_FACE = {"version": 1, "name": "hugging_face", "end_of_text": "<|endoftext|>", "tokenizer": LIBRARY}
 
 
 @pytest.mark.parametrize(
@@ -180,8 +193,8 @@ NAMED = {"version": 1, "name": "named", "encoding": "x", "pattern": "o200k", "en
         ({**GOOD, "version": 2}, "format version 2, this program reads version 1"),
         ({**GOOD, "version": "1"}, "format version '1', this program reads version 1"),
         ({**GOOD, "version": "x" * 10_000}, "format version 'xxx"),
-        ({"version": 1}, "no tokenizer named None; there are bpe, byte, char, named"),
-        ({**GOOD, "name": "os"}, "no tokenizer named 'os'; there are bpe, byte, char, named"),
+        ({"version": 1}, "no tokenizer named None; there are bpe, byte, char, hugging_face, named"),
+        ({**GOOD, "name": "os"}, "no tokenizer named 'os'; there are bpe, byte, char, hugging_face, named"),
         ({**GOOD, "name": "../byte"}, "no tokenizer named '../byte'"),
         ({**GOOD, "name": "byte\nbpe"}, "no tokenizer named 'byte\\nbpe'"),
         ({**GOOD, "name": ["byte"]}, "no tokenizer named ['byte']"),
@@ -217,6 +230,17 @@ NAMED = {"version": 1, "name": "named", "encoding": "x", "pattern": "o200k", "en
         ({**NAMED, "end_of_text": 256.0}, "the tokenizer is damaged: end_of_text must be an id, not 256.0"),
         ({**NAMED, "end_of_text": 255}, "the tokenizer is damaged: end-of-text must be the id of an empty token"),
         ({**NAMED, "end_of_text": 10**30}, "the tokenizer is damaged: end-of-text must be the id of an empty token"),
+        ({**HUGGING_FACE, "more": 1}, "the tokenizer is damaged: the keys end_of_text and tokenizer are expected"),
+        ({**HUGGING_FACE, "tokenizer": "{}"}, "the tokenizer is damaged: tokenizer must be an object"),
+        ({**HUGGING_FACE, "tokenizer": {}}, "the tokenizer is damaged: model: this setting is required"),
+        (
+            {**HUGGING_FACE, "end_of_text": 256},
+            "the tokenizer is damaged: end_of_text must be a token or null, not 256",
+        ),
+        (
+            {**HUGGING_FACE, "end_of_text": "<s>"},
+            "the tokenizer is damaged: end-of-text, '<s>', is none of its added t",
+        ),
         ({**NAMED, "tokens": ALL[1:]}, "the tokenizer is damaged: the 256 bytes must be among the tokens"),
     ],
 )
@@ -236,7 +260,9 @@ def test_no_file_is_one_line(tmp_path):
         load(tmp_path)
 
 
-@pytest.mark.parametrize("content", [GOOD, CHAR, NAMED, {**BPE, "tokens": [*ALL, "ab"]}], ids=lambda c: c["name"])
+@pytest.mark.parametrize(
+    "content", [GOOD, CHAR, NAMED, HUGGING_FACE, {**BPE, "tokens": [*ALL, "ab"]}], ids=lambda c: c["name"]
+)
 def test_any_change_of_a_byte_loads_or_is_one_line(content, tmp_path):
     good = json.dumps(content, ensure_ascii=False).encode()
     (tmp_path / FILE).write_bytes(good)

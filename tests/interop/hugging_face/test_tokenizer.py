@@ -17,7 +17,7 @@ from gpt.data.encoding import PATTERNS
 from gpt.data.tokenizer import Tokenizer
 from gpt.data.tokenizer.bpe import BPE
 from gpt.data.tokenizer.char import Char
-from gpt.interop.hugging_face.tokenizer import END, described, merges, write_tokenizer
+from gpt.interop.hugging_face.tokenizer import END, described, merges, read_tokenizer, write_tokenizer
 
 TEXTS = [
     "the people of the United States ",
@@ -173,3 +173,50 @@ def test_pairs_are_found_by_merging():
 def test_a_variant_without_such_a_form_is_one_line():
     with pytest.raises(UserError, match="^tokenizer=other has no form that Hugging Face's tokenizers reads$"):
         described(Other([b"a"], None))
+
+
+def test_what_was_written_comes_back_as_it_was(tmp_path):
+    for name in MADE:
+        ours = made(name).ours
+        write_tokenizer(ours, tmp_path, 64)
+        again = read_tokenizer(tmp_path)
+        assert type(again) is type(ours)
+        assert again.saved() == ours.saved()
+
+
+def test_what_was_published_comes_back_with_the_same_ids(published, tmp_path):
+    for encoding, kind in {"gpt2": "bpe", "cl100k_base": "hugging_face"}.items():
+        ours = made(encoding).ours
+        write_tokenizer(ours, tmp_path, 64)
+        again = read_tokenizer(tmp_path)
+        assert (again.name, again.end_of_text) == (kind, ours.end_of_text)
+        assert [again.encode(text) for text in TRICKY] == [ours.encode(text) for text in TRICKY]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama3", "qwen3"])
+def test_a_model_s_tokenizer_is_read_and_written_again(name, models, tmp_path):
+    ours = read_tokenizer(models[name])
+    assert ours.name == "hugging_face"
+    theirs = AutoTokenizer.from_pretrained(models[name])
+    text = "the people don't 日本語の文章 naïve <think>12345</think> \r\n\n 'LL"
+    assert ours.encode(text) == theirs.encode(text, add_special_tokens=False)
+    pair = opened(ours)
+    for text in TRICKY:
+        same(pair, text)
+    assert (pair.theirs.eos_token, pair.theirs.eos_token_id) == (ours.end, ours.end_of_text)
+    assert pair.theirs.encode(f"the{ours.end}")[-1] == ours.end_of_text
+    assert pair.remarks[1] == (
+        "Other special tokens likewise. No token is put before or after a text, and it is not normalized."
+    )
+    write_tokenizer(ours, tmp_path, 64)
+    assert read_tokenizer(tmp_path).encode(text) == ours.encode(text)
+
+
+@pytest.mark.parametrize("content", [{}, [], {"model": {}}, {"model": {"vocab": {"a": 0}}, "pre_tokenizer": None}])
+def test_a_folder_without_a_tokenizer_is_one_line(content, tmp_path):
+    with pytest.raises(UserError, match=r"^init: there is no .*tokenizer\.json; name a folder that has"):
+        read_tokenizer(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(UserError, match=r"tokenizer\.json: ") as error:
+        read_tokenizer(tmp_path)
+    assert "\n" not in str(error.value)
