@@ -110,7 +110,7 @@ def write(
         aside = place / folder.name
         aside.mkdir()
         for name, tensors in ((WEIGHTS, weights), (OPTIMIZER, optimizer)):
-            save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, aside / name)
+            write_tensors(aside / name, tensors)
         tokenizer.save(aside)
         _write_json(aside / CONFIG, settings)
         _write_json(aside / STATE, state.model_dump())
@@ -120,6 +120,14 @@ def write(
         aside.rename(folder)
     sync(parent)
     return Checkpoint(folder, state)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: dict[str, str] | None = None) -> None:
+    """Write a safetensors file that those may read who may read a new file of this process; alone it is its owner's."""
+    path.touch()
+    mode = path.stat().st_mode
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, about)
+    path.chmod(mode)
 
 
 def find(parent: Path) -> list[Checkpoint]:

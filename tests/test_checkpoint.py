@@ -77,6 +77,11 @@ def test_tied_weights_are_stored_once_and_still_tied(written):
     assert loaded.head is None
 
 
+def test_whoever_may_read_its_settings_may_read_its_weights(written):
+    modes = {path.name: path.stat().st_mode for path in written.iterdir()}
+    assert len(set(modes.values())) == 1, modes
+
+
 def test_nothing_but_the_checkpoint_is_left(written):
     assert [p.name for p in written.parent.iterdir()] == ["step_00000003"]
     data = {"config.json", "model.safetensors", "optimizer.safetensors", "state.json", "vocabulary.json"}

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
+from gpt.checkpoint import write_tensors
 from gpt.data.tokenizer import Tokenizer
 from gpt.interop.hugging_face.architecture import Architecture
 from gpt.interop.hugging_face.tokenizer import write_tokenizer
@@ -34,8 +34,7 @@ def write(architecture: Architecture, model: GPT, tokenizer: Tokenizer, folder: 
     of_class = {"architectures": [architecture.class_name], "model_type": architecture.kind, "dtype": "float32"}
     _write_json(folder / CONFIG, {**of_class, **architecture.settings(model), **ends})
     _write_json(folder / GENERATION, ends)
-    tensors = {name: tensor.contiguous() for name, tensor in weights(architecture, model).items()}
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    write_tensors(folder / WEIGHTS, weights(architecture, model), {"format": "pt"})
     return write_tokenizer(tokenizer, folder, model.config.context)
 
 
