@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from gpt import cli
 from gpt.cli.composition import CONFIGS, groups_in
 from gpt.cli.ending import tell
 from gpt.config import UserError, nearest
+from gpt.literal import typed
 
 
 class Verb(NamedTuple):
@@ -23,6 +25,8 @@ class Verb(NamedTuple):
     """What it does, in a few words."""
     word: str = ""
     """The choice that a plain word after the verb picks; empty: such a word is a mistake."""
+    words: str = ""
+    """The setting that is the list of all plain words after the verb; empty: there is none."""
     tabled: bool = False
     """Whether a sweep of it leaves its table, in a folder of its own."""
 
@@ -34,6 +38,9 @@ VERBS: Mapping[str, Verb] = {
         "bench",
         "speed of training and decoding beside other libraries, and time to a loss",
         tabled=True,
+    ),
+    "compare": Verb(
+        "gpt.insight.compare.compare", "CompareSettings", "compare", "runs in a table, the best first", words="runs"
     ),
     "export": Verb(
         "gpt.export.export", "ExportSettings", "export", "a trained model as a folder that transformers opens"
@@ -57,12 +64,30 @@ def main() -> None:
         if name not in VERBS:
             raise UserError(f"{name}: there is no such verb; python -m gpt lists those that there are")
         verb = VERBS[name]
-        sys.argv[1:] = with_word(sys.argv[2:], verb.word) if verb.word else sys.argv[2:]
+        sys.argv[1:] = given(verb, sys.argv[2:])
     except UserError as error:
         sys.exit(tell(error, debug=False).code)
     module = import_module(verb.module)
     claim = import_module("gpt.runs").claim_folder if verb.tabled else None
     cli.main(name, getattr(module, verb.settings), getattr(module, verb.task), script=f"-m gpt {name}", claim=claim)
+
+
+def given(verb: Verb, argv: Sequence[str]) -> list[str]:
+    """The arguments of a verb, in which plain words have become settings.
+
+    Raises:
+        UserError: as of `with_word`.
+    """
+    if verb.words:
+        return with_words(argv, verb.words)
+    return with_word(argv, verb.word) if verb.word else list(argv)
+
+
+def with_words(argv: Sequence[str], setting: str) -> list[str]:
+    """The arguments, the plain words among them as a list in `setting`; the path of what there is may have a =."""
+    words = [word for word in argv if word[:1] not in ("-", "~") and ("=" not in word or Path(word).exists())]
+    others = [argument for argument in argv if argument not in words]
+    return [*others, typed(setting, words)] if words else others
 
 
 def with_word(argv: Sequence[str], choice: str) -> list[str]:

@@ -17,7 +17,7 @@ CONFIGS = ROOT / "configs"
 LEVELS = [
     {"config"},
     {"launch"},
-    {"files", "signals"},
+    {"files", "literal", "signals"},
     {"model", "data", "device", "peak", "processes"},
     {"generation"},
     {"checkpoint", "weights"},

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from gpt.__main__ import VERBS, with_word
+from gpt.__main__ import VERBS, with_word, with_words
 from gpt.cli import compose
 from gpt.config import ROOT, Config, UserError, variant_names
 
@@ -71,6 +71,14 @@ def test_a_verbs_mistake_is_one_line_and_exit_code_2() -> None:
 )
 def test_a_plain_word_picks_from_the_verbs_choice(argv: list[str], given: list[str]) -> None:
     assert with_word(argv, "study") == given
+
+
+def test_plain_words_are_a_list_also_where_a_folder_has_a_sign_in_its_name(tmp_path) -> None:
+    (tmp_path / "a=b").mkdir()
+    assert with_words([], "runs") == []
+    assert with_words(["-h", "to=x.csv"], "runs") == ["-h", "to=x.csv"]
+    given = with_words(["one", "to=x.csv", f"{tmp_path}/a=b", "it's, x"], "runs")
+    assert given == ["to=x.csv", f"runs=[one,'{tmp_path}/a=b','it\\'s, x']"]
 
 
 @pytest.mark.parametrize("argv", [[], ["seed=3"], ["--cfg"], ["mask", "scaling"], ["mask", "study=scaling"]])

@@ -17,8 +17,8 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 
-from gpt.cli.literal import Texts, is_nothing, is_text
 from gpt.config import ROOT, Config, UserError, leaves, nearest, parse
+from gpt.literal import Texts, is_nothing, is_text
 
 CONFIGS = ROOT / "configs"
 

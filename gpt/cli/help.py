@@ -18,8 +18,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from gpt.cli.literal import is_text
 from gpt.config import Config, Variant, configs_in
+from gpt.literal import is_text
 
 SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 """How pydantic's bounds read."""

@@ -8,8 +8,8 @@ from hydra.core.override_parser.types import Glob
 from hydra.errors import HydraException
 
 from gpt.cli.composition import Groups, is_hydras, key_of, parsed
-from gpt.cli.literal import is_text
 from gpt.config import UserError
+from gpt.literal import is_text
 
 REFUSED = {
     "hydra.run.dir": "each job of a sweep has a folder in the sweep's own, which is named by hydra.sweep.dir=…",

@@ -1,12 +1,11 @@
 """Runs that can be looked into, trained on nothing: a tokenizer of each kind, two layers of two heads."""
 
-import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from gpt.__main__ import main
 from gpt.data.tokenizer import TokenizerConfig
 from gpt.data.tokenizer.bpe import BPEConfig
 from gpt.data.tokenizer.byte import ByteConfig
@@ -79,16 +78,6 @@ def reading():
 
 
 @pytest.fixture
-def typed(monkeypatch, capfd):
+def typed(verb):
     """Types `python -m gpt inspect` with these settings; the exit code, and what is printed on both outputs."""
-
-    def run(*settings):
-        monkeypatch.setattr(sys, "argv", ["gpt", "inspect", *map(str, settings)])
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code
-        return code, *capfd.readouterr()
-
-    return run
+    return partial(verb, "inspect")

@@ -1,10 +1,12 @@
 """Free text goes through placeholders, and comes out as it was typed."""
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
-from gpt.cli.literal import Texts, is_nothing, is_text, unescaped
+from gpt.literal import Texts, escaped, is_nothing, is_text, typed, unescaped
 
 
 @pytest.mark.parametrize(
@@ -77,3 +79,28 @@ def test_the_home_folder_is_found_where_a_folder_is_named(monkeypatch, key, text
     monkeypatch.setenv("HOME", "/home/me")
     texts = Texts()
     assert texts.restored(texts.held(key, text)) == held
+
+
+@given(st.text())
+@settings(deadline=None)
+def test_a_text_is_unescaped_to_what_was_escaped(text) -> None:
+    assert unescaped(escaped(text)) == text
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text("ab\\'\"${}, =:\n1n私#()[]@~")
+
+
+@given(st.lists(VALUES | st.sampled_from(["null", "TRUE", "1e5", "5min", "off", "a\\${x}", "\\", "\\\n", " a "])))
+@settings(deadline=None, max_examples=50)
+def test_what_is_typed_is_read_as_what_it_was(values) -> None:
+    """By hydra's grammar, and then by OmegaConf, which looks for the x in ${x}."""
+    override = OverridesParser.create().parse_override(f"++{typed('tags', values)}")
+    read = OmegaConf.to_container(OmegaConf.create({"tags": override.value()}), resolve=True)
+    assert read == {"tags": values}
+    assert [type(value) for value in read["tags"]] == [type(value) for value in values]
+
+
+def test_a_free_text_is_typed_as_it_stands() -> None:
+    assert typed("name", "a 'b' ${x}\\n") == "name=a 'b' ${x}\\n"
+    assert typed("dataset.separator", "\n\\") == "dataset.separator=\\n\\\\"
+    assert typed("init", None) == "init=null"

@@ -1,7 +1,8 @@
 """Free text on the command line: all that follows the first = is the text, whatever characters it has.
 
 Hydra's grammar refuses Japanese, quotes and commas, and makes a number of 2024; OmegaConf resolves `${x}`. So
-the text reaches neither: a placeholder goes through both, and the text takes its place in what they give.
+the text reaches neither: a placeholder goes through both, and the text takes its place in what they give. What is no
+free text they read; `typed` writes either so that it is read as what it was.
 """
 
 import os
@@ -21,6 +22,8 @@ NULL_KEYS = frozenset({
 FOLDER_KEYS = frozenset({"run", "resume", "init", "to", "hydra.run.dir", "hydra.sweep.dir"})
 """In these ~ is the user's home, where the shell has not seen to it."""
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\\": "\\"}
+PLAIN = re.compile(r"(?!(?i:null|true|false|nan|inf)\Z)[A-Za-z_]\w*", re.ASCII)
+"""A string that hydra's grammar takes for nothing else without quotes."""
 
 
 def is_text(key: str) -> bool:
@@ -40,6 +43,38 @@ def unescaped(text: str) -> str:
     True
     """
     return re.sub(r"\\[nt\\]", lambda found: ESCAPES[found[0]], text)
+
+
+def typed(key: str, value: Any) -> str:
+    r"""The argument by which the setting `key` becomes `value`.
+
+    >>> print(typed("dataset.separator", "\n"), typed("steps", 20), typed("tags", ["a", "it's", None, 1e-6]))
+    dataset.separator=\n steps=20 tags=[a,'it\'s',null,1e-06]
+    """
+    if is_text(key) and value is not None:
+        return f"{key}={escaped(value) if key in ESCAPED_KEYS else value}"
+    return f"{key}={_in_grammar(value)}"
+
+
+def escaped(text: str) -> str:
+    """What `unescaped` makes `text` of."""
+    for typed_as, meant in ((r"\\", "\\"), (r"\n", "\n"), (r"\t", "\t")):  # backslashes first
+        text = text.replace(meant, typed_as)
+    return text
+
+
+def _in_grammar(value: Any) -> str:
+    """A value as hydra's grammar reads it, and OmegaConf resolves it."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, list):
+        return f"[{','.join(map(_in_grammar, value))}]"
+    if not isinstance(value, str) or PLAIN.fullmatch(value):
+        return str(value)
+    # A backslash keeps OmegaConf from looking for an x in ${x}, another one the text's end from ending it: those that
+    # stand before are doubled.
+    kept = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), kept) + "'"
 
 
 class Texts:

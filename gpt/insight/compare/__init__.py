@@ -1,0 +1,1 @@
+"""`python -m gpt compare`: runs beside one another."""

@@ -1,0 +1,157 @@
+"""Runs as rows: where they differ, what they came to, how fast, and whether they are done."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from gpt.insight.compare.difference import Flat, cell, differing, flat, not_alike, typed_as
+from gpt.insight.record import Record
+from gpt.training.summary import duration
+
+FEW = 4
+"""Settings that have a column each in the terminal; of more a run tells in one."""
+
+NAME = 36
+"""Characters of a run's name that stand in one line, at least."""
+
+COUNTED_APART = ("tokenizer", "dataset")
+"""Parts of the settings where runs whose losses cannot be compared differ: a token is not the same amount of text."""
+
+
+BITS = "validation_bits_per_byte"
+"""The column of metrics.csv that compares across tokenizers."""
+
+
+class Measure(NamedTuple):
+    """What is told of each run besides its settings."""
+
+    key: str
+    """In a CSV file."""
+    label: str
+    """For people."""
+    of: Callable[[Record], float | None]
+    text: Callable[[float], str]
+    """How people read it."""
+
+
+MEASURES = (
+    Measure("validation_loss", "loss", lambda run: run.at_best("validation_loss"), "{:.4f}".format),
+    Measure(BITS, "bits/byte", lambda run: run.at_best(BITS), "{:.4f}".format),
+    Measure("step", "at step", lambda run: run.at_best("step"), "{:,.0f}".format),
+    Measure("loss", "training loss", lambda run: run.last("loss"), "{:.4f}".format),
+    Measure("tokens_per_second", "tokens/s", lambda run: run.tokens_per_second, "{:,.0f}".format),
+    Measure("elapsed", "time", lambda run: run.seconds, duration),
+)  # fmt: skip
+"""validation loss: the lowest, in nats per token; bits per byte, and the step, of the same weights."""
+
+LEGEND = (
+    "loss: the lowest on the validation split, in nats per token; bits/byte and at step: of the same weights, which "
+    "sample.py takes; tokens/s: the median; time: all of it, in which the run evaluated and compiled too."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs beside one another, the best first."""
+
+    runs: Sequence[Record]
+    settings: Sequence[Flat]
+    """Of each run."""
+    paths: Sequence[str]
+    """Of the settings that tell them apart."""
+    by_bits: bool
+    """Whether they are sorted by bits per byte, as their losses are not of the same tokens."""
+
+    @property
+    def sorted_by(self) -> str:
+        """How, in a sentence; empty where losses say it."""
+        why = "sorted by bits/byte: tokenizers or texts differ, so that the losses are not of the same tokens"
+        return why if self.by_bits else ""
+
+    @property
+    def pair(self) -> list[tuple[str, str, str]]:
+        """Of exactly two runs the settings that differ, each with its two values, key by key; else nothing."""
+        if len(self.runs) != 2 or not all(self.settings):
+            return []
+        one, other = self.settings
+        return [(typed_as(path), cell(one, path), cell(other, path)) for path in not_alike(self.settings)]
+
+
+def compared(runs: Sequence[Record]) -> Comparison:
+    """The runs, sorted; those that have no loss come last."""
+    whole = [flat(run.settings) for run in runs if run.settings]
+    by_bits = any(path.split(".")[0] in COUNTED_APART for path in not_alike(whole))
+    column = BITS if by_bits else "validation_loss"
+
+    def place(run: Record) -> tuple[bool, float, str]:
+        value = run.at_best(column)
+        return value is None, value or 0.0, run.name
+
+    ordered = sorted(runs, key=place)
+    return Comparison(ordered, [flat(run.settings) for run in ordered], differing(whole), by_bits)
+
+
+def as_csv(comparison: Comparison) -> str:
+    """The table as comma-separated values, numbers in full, times in seconds."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["run", *map(typed_as, comparison.paths), *(measure.key for measure in MEASURES), "status"])
+    for run, settings in zip(comparison.runs, comparison.settings, strict=True):
+        cells = [cell(settings, path) for path in comparison.paths]
+        rows.writerow([run.name, *cells, *(measure.of(run) for measure in MEASURES), run.status])
+    return text.getvalue()
+
+
+def header(comparison: Comparison) -> list[str]:
+    """The columns that people read; of two runs the settings stand in a table of their own."""
+    paths = [] if comparison.pair else map(typed_as, comparison.paths)
+    return ["run", *paths, *(measure.label for measure in MEASURES), "status"]
+
+
+def rows(comparison: Comparison) -> Iterator[list[str]]:
+    """A text for each of the `header`, for each run."""
+    for run, settings in zip(comparison.runs, comparison.settings, strict=True):
+        cells = [] if comparison.pair else [cell(settings, path) for path in comparison.paths]
+        yield [run.name, *cells, *(told(measure, run) for measure in MEASURES), run.status]
+
+
+def told(measure: Measure, run: Record) -> str:
+    """What people read of a run; nothing where there is nothing."""
+    value = measure.of(run)
+    return "" if value is None else measure.text(value)
+
+
+def grid(comparison: Comparison) -> Table:
+    """The table for the terminal."""
+    names = header(comparison)
+    many = len(names) - len(MEASURES) - 2
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    longest = max(len(run.name) for run in comparison.runs)
+    first = ["run", "settings"] if many > FEW else names[: many + 1]
+    for name in first:
+        made.add_column(Text(name), overflow="fold", min_width=min(NAME, longest) if name == "run" else None)
+    for measure in MEASURES:
+        made.add_column(measure.label.replace(" ", "\n"), justify="right", no_wrap=True)
+    made.add_column("status", overflow="fold")
+    for run, *cells in rows(comparison):
+        settings = cells[:many]
+        if many > FEW:
+            named = zip(names[1:], settings, strict=False)
+            settings = [" ".join(f"{name}={value}" for name, value in named if value)]
+        made.add_row(*map(Text, (run, *settings, *cells[many:])))
+    return made
+
+
+def differences(comparison: Comparison) -> Table:
+    """Of two runs, the settings that differ, for the terminal."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("setting", *(run.name for run in comparison.runs)):
+        made.add_column(Text(name), overflow="fold")
+    for path, one, other in comparison.pair:
+        made.add_row(*map(Text, (path, one or "-", other or "-")))
+    return made

@@ -1,0 +1,75 @@
+"""Runs as rows, with numbers that are known, sorted by loss."""
+
+import csv
+import io
+
+import pytest
+
+from gpt.insight import terminal
+from gpt.insight.compare.table import as_csv, compared, grid
+from gpt.insight.record import read
+
+
+@pytest.fixture
+def three(trained, tmp_path, monkeypatch):
+    """The second is the best, the third was killed before its first checkpoint and evaluation."""
+    monkeypatch.chdir(tmp_path)
+    trained("one", losses=[5.0, 4.0])
+    trained("two", "optimizer.lr=0.5", losses=[3.0, 3.5], speeds=[1000.0, 2000.0])
+    trained("three", "seed=7", "steps=400", losses=[], done=0)
+    return [read(tmp_path / name) for name in ("one", "two", "three")]
+
+
+def test_csv_has_numbers_in_full(three):
+    rows = list(csv.reader(io.StringIO(as_csv(compared(three)))))
+    assert rows == [
+        ["run", "seed", "steps", "optimizer.lr", "validation_loss", "validation_bits_per_byte", "step", "loss",
+         "tokens_per_second", "elapsed", "status"],
+        ["two", "1337", "30", "0.5", "3.0", "2.0", "10.0", "4.0", "1500.0", "30.0", "finished"],
+        ["one", "1337", "30", "0.006", "4.0", "3.0", "20.0", "4.5", "200.0", "30.0", "finished"],
+        ["three", "7", "400", "0.006", "", "", "", "", "", "",
+         "no checkpoint: it failed, or was killed, before the first"],
+    ]  # fmt: skip
+
+
+def test_what_people_read(three, capsys):
+    terminal.show(grid(compared(three)))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["at", "training"]
+    assert " ".join(lines[1].split()) == "run seed steps optimizer.lr loss bits/byte step loss tokens/s time status"
+    assert "two 1337 30 0.5 3.0000 2.0000 10 4.0000 1,500 30 s finished" in [" ".join(line.split()) for line in lines]
+    assert all(len(line) <= terminal.WIDTH for line in lines)
+
+
+def test_many_settings_stand_in_one_column(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trained("one")
+    trained("two", "seed=1", "clip=0.5", "keep=2", "batch_size=4", "steps=40", losses=[3.0])
+    terminal.show(grid(compared([read(tmp_path / "one"), read(tmp_path / "two"), read(trained("three"))])))
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("at training run settings loss bits/byte")
+    assert "clip=0.5" in out
+
+
+def test_runs_of_other_tokenizers_are_sorted_by_bits_per_byte(trained):
+    """A token of bpe is more text than a byte: its loss is higher, its bits per byte lower."""
+    same = compared([read(trained("one", losses=[4.0])), read(trained("two", losses=[3.0]))])
+    assert (same.sorted_by, [run.folder.name for run in same.runs]) == ("", ["two", "one"])
+    bpe = compared([*same.runs, read(trained("bpe", "tokenizer=bpe", losses=[2.5]))])
+    assert bpe.sorted_by.startswith("sorted by bits/byte")
+    assert [run.folder.name for run in bpe.runs] == ["bpe", "two", "one"]
+
+
+def test_of_two_runs_every_setting_that_differs_is_listed(trained):
+    pair = compared([read(trained("a")), read(trained("b", "optimizer=adamw", "name=other", "model.n_head=4"))])
+    listed = {path: values for path, *values in pair.pair}
+    assert listed["optimizer"] == ["muon", "adamw"]
+    assert listed["model.n_head"] == ["2", "4"]
+    assert listed["optimizer.momentum"] == ["0.95", ""]
+    assert "name" not in listed
+    assert "steps" not in listed
+
+
+def test_three_runs_or_one_without_settings_are_no_pair(three, tmp_path):
+    assert compared(three).pair == []
+    assert compared([three[0], read(tmp_path)]).pair == []
