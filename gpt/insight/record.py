@@ -85,7 +85,7 @@ def read(folder: Path) -> Record:
             return None
 
     if not os.path.lexists(folder / CONFIG):
-        troubles.append("half made: it ended before it had a configuration")
+        troubles.append("half made: no configuration")
     stored = {} if troubles else tried(lambda: read_settings(folder)) or {}
     settings = tried(lambda: parse(TrainSettings, stored)) if stored else None
     rows = tried(lambda: read_metrics(folder, until=sys.maxsize)) or []
@@ -114,7 +114,7 @@ def status_of(settings: TrainSettings, columns: Columns, state: State | None, he
     far = f"{duration(elapsed)} of {settings.budget}" if settings.budget else f"step {step:,} of {settings.steps:,}"
     if held:
         return f"running: {far}"
-    return f"unfinished: {far}" if state else "no checkpoint: it failed, or was killed, before the first"
+    return f"unfinished: {far}" if state else "no checkpoint"
 
 
 def as_columns(rows: Sequence[Mapping[str, str]]) -> Columns:

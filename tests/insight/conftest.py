@@ -1,6 +1,11 @@
 """Shared by the tests of studies."""
 
+import html
+import json
 import math
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +21,12 @@ from gpt.model.gpt import GPT
 from gpt.training.settings import TrainSettings
 
 BYTES = GPTConfig(vocab_size=257, context=16, n_layer=1, n_head=2, d_model=8)
+
+BEGIN = "const told = { errors: ERRORS };"
+END = """
+told.wider = document.documentElement.scrollWidth > innerWidth;
+document.body.append(Object.assign(document.createElement("pre"), { id: "told", textContent: JSON.stringify(told) }));
+"""
 
 
 class Told:
@@ -82,3 +93,26 @@ def verb(monkeypatch, capfd):
         return code, *capfd.readouterr()
 
     return run
+
+
+@pytest.fixture
+def browser(tmp_path):
+    """Opens a page, does what a script says, which notes what it sees in `told`; that, and what the console said."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("needs chromium or google-chrome")
+
+    def open_page(file, script, width=1280):
+        early = "<script>const ERRORS = []; onerror = (message) => { ERRORS.push(message); };</script><style>"
+        page = file.read_text(encoding="utf-8").replace("<style>", early, 1)
+        clicked = tmp_path / "clicked.html"
+        clicked.write_text(page.replace("</body>", f"<script>{BEGIN}{script}{END}</script></body>"), encoding="utf-8")
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--window-size={width},900"]
+        profile = f"--user-data-dir={tmp_path / 'profile'}"
+        command = [program, *flags, profile, "--dump-dom", clicked.as_uri()]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=False)
+        told = re.search(r'<pre id="told">(.*?)</pre>', done.stdout, re.S)
+        assert told, done.stderr
+        return json.loads(html.unescape(told[1])), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+    return open_page

@@ -8,13 +8,14 @@ from pydantic import Field, field_validator
 from rich.text import Text
 
 from gpt.config import Config
-from gpt.files import nearby, refuse_unwritable, write_whole, writing
-from gpt.insight import terminal
+from gpt.files import nearby, refuse_unwritable, writing
+from gpt.insight import page, terminal
 from gpt.insight.compare.folders import chosen
 from gpt.insight.compare.table import LEGEND, Comparison, as_csv, compared, differences, grid
+from gpt.insight.compare.web import as_html
 from gpt.insight.record import read
 
-KINDS: dict[str, Callable[[Comparison], str]] = {".csv": as_csv}
+KINDS: dict[str, Callable[[Comparison], str]] = {".csv": as_csv, ".html": as_html}
 """What is written, by how the file's name ends."""
 
 
@@ -28,12 +29,13 @@ class CompareSettings(Config):
         python -m gpt compare
         python -m gpt compare runs/one runs/two
         python -m gpt compare runs/sweep to=sweep.csv
+        python -m gpt compare to=runs.html
     """
 
     runs: list[str] = Field(default_factory=list)
     """The folders, as plain words or as a list; empty: all in runs/."""
     to: str | None = None
-    """A file to leave the table in, by the end of its name .csv; null: it is only printed."""
+    """A file to leave the table in: .csv, or .html, a page with the curves over steps, tokens and time; null: none."""
     debug: bool = False
     """Show the whole traceback of an error in place of one line."""
 
@@ -58,7 +60,7 @@ def compare(settings: CompareSettings, _: Path | None) -> None:
     comparison = compared([read(folder) for folder in chosen(settings.runs)])
     if to:
         with writing("to", to.parent):
-            write_whole(to, KINDS[to.suffix](comparison))
+            page.write(to, KINDS[to.suffix](comparison))
     show(comparison)
     if to:
         print(f"\nopen {shlex.quote(nearby(to))}")
@@ -66,7 +68,7 @@ def compare(settings: CompareSettings, _: Path | None) -> None:
 
 def show(comparison: Comparison) -> None:
     """Print it."""
-    terminal.show(grid(comparison))
+    terminal.show(grid(comparison, terminal.width()))
     if comparison.pair:
         terminal.show(Text("\nSettings that differ", "bold"), differences(comparison))
     terminal.show(Text(f"\n{LEGEND}", "dim"))

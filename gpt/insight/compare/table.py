@@ -13,11 +13,8 @@ from gpt.insight.compare.difference import Flat, cell, differing, flat, not_alik
 from gpt.insight.record import Record
 from gpt.training.summary import duration
 
-FEW = 4
-"""Settings that have a column each in the terminal; of more a run tells in one."""
-
-NAME = 36
-"""Characters of a run's name that stand in one line, at least."""
+GAP = 2
+"""Spaces between two columns in the terminal."""
 
 COUNTED_APART = ("tokenizer", "dataset")
 """Parts of the settings where runs whose losses cannot be compared differ: a token is not the same amount of text."""
@@ -37,21 +34,23 @@ class Measure(NamedTuple):
     of: Callable[[Record], float | None]
     text: Callable[[float], str]
     """How people read it."""
+    roomy: bool = False
+    """Whether only a file or a page has room for it."""
 
 
 MEASURES = (
     Measure("validation_loss", "loss", lambda run: run.at_best("validation_loss"), "{:.4f}".format),
     Measure(BITS, "bits/byte", lambda run: run.at_best(BITS), "{:.4f}".format),
-    Measure("step", "at step", lambda run: run.at_best("step"), "{:,.0f}".format),
-    Measure("loss", "training loss", lambda run: run.last("loss"), "{:.4f}".format),
+    Measure("step", "at step", lambda run: run.at_best("step"), "{:,.0f}".format, roomy=True),
+    Measure("loss", "training loss", lambda run: run.last("loss"), "{:.4f}".format, roomy=True),
     Measure("tokens_per_second", "tokens/s", lambda run: run.tokens_per_second, "{:,.0f}".format),
     Measure("elapsed", "time", lambda run: run.seconds, duration),
 )  # fmt: skip
 """validation loss: the lowest, in nats per token; bits per byte, and the step, of the same weights."""
 
 LEGEND = (
-    "loss: the lowest on the validation split, in nats per token; bits/byte and at step: of the same weights, which "
-    "sample.py takes; tokens/s: the median; time: all of it, in which the run evaluated and compiled too."
+    "loss: the lowest on the validation split, in nats per token; bits/byte: of the same weights, which sample.py "
+    "takes; tokens/s: the median; time: all of it, in which the run evaluated and compiled too."
 )
 
 
@@ -126,30 +125,40 @@ def told(measure: Measure, run: Record) -> str:
     return "" if value is None else measure.text(value)
 
 
-def grid(comparison: Comparison) -> Table:
-    """The table for the terminal."""
+def grid(comparison: Comparison, width: int) -> Table:
+    """The table for a terminal of so many columns, without the measures that only a file or a page has room for.
+
+    Where the settings do not fit each in its own column, a run tells of them in one.
+    """
+    roomy = {measure.label for measure in MEASURES if measure.roomy}
     names = header(comparison)
-    many = len(names) - len(MEASURES) - 2
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    longest = max(len(run.name) for run in comparison.runs)
-    first = ["run", "settings"] if many > FEW else names[: many + 1]
-    for name in first:
-        made.add_column(Text(name), overflow="fold", min_width=min(NAME, longest) if name == "run" else None)
-    for measure in MEASURES:
-        made.add_column(measure.label.replace(" ", "\n"), justify="right", no_wrap=True)
-    made.add_column("status", overflow="fold")
-    for run, *cells in rows(comparison):
-        settings = cells[:many]
-        if many > FEW:
-            named = zip(names[1:], settings, strict=False)
-            settings = [" ".join(f"{name}={value}" for name, value in named if value)]
-        made.add_row(*map(Text, (run, *settings, *cells[many:])))
+    kept = [i for i, name in enumerate(names) if name not in roomy]
+    lines = [[row[i] for i in kept] for row in [names, *rows(comparison)]]
+    settings = len(names) - len(MEASURES) - 2
+    if settings > 1 and sum(max(map(len, column)) + GAP for column in zip(*lines, strict=True)) > width:
+        lines = [in_one(lines[0], line, settings) for line in lines]
+    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    for name in lines[0]:
+        number = name in {measure.label for measure in MEASURES}
+        made.add_column(Text(name), justify="right" if number else "left", no_wrap=number, overflow="fold")
+    for line in lines[1:]:
+        made.add_row(*map(Text, line))
     return made
+
+
+def in_one(names: Sequence[str], line: Sequence[str], many: int) -> list[str]:
+    """A line of a table whose so many settings, which come second, stand in one column.
+
+    >>> in_one(["run", "seed", "clip", "loss"], ["a", "7", "", "3.5"], 2)
+    ['a', 'seed=7', '3.5']
+    """
+    told = [f"{name}={value}" for name, value in zip(names[1:], line[1 : many + 1], strict=False) if value]
+    return [line[0], "settings" if line is names else " ".join(told), *line[many + 1 :]]
 
 
 def differences(comparison: Comparison) -> Table:
     """Of two runs, the settings that differ, for the terminal."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for name in ("setting", *(run.name for run in comparison.runs)):
         made.add_column(Text(name), overflow="fold")
     for path, one, other in comparison.pair:

@@ -17,8 +17,8 @@ def test_plain_words_are_runs_whatever_their_names(two, verb):
     code, out, err = verb("compare", "one", "b=2, 'x'")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert [line.split()[0] for line in lines[2:4]] == ["b=2,", "one"]
-    assert [line.split() for line in lines[5:8]] == [
+    assert [line.split()[0] for line in lines[1:3]] == ["b=2,", "one"]
+    assert [line.split() for line in lines[4:7]] == [
         ["Settings", "that", "differ"], ["setting", "b=2,", "'x'", "one"], ["seed", "7", "1337"],
     ]  # fmt: skip
 

@@ -1,11 +1,7 @@
 """The page: what its script reads, and in a browser, where there is one, that a head can be picked."""
 
 import base64
-import html
 import json
-import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -57,8 +53,6 @@ def test_the_page_tells_what_was_cut_and_stays_small(reading, tmp_path):
 
 
 CLICKS = """
-<script>
-const told = { errors: ERRORS };
 const text = (id) => document.getElementById(id).textContent;
 buttons[1][2].click();
 told.picked = text("picked");
@@ -75,38 +69,12 @@ canvas.dispatchEvent(new MouseEvent("click", spot(0, 3)));
 told.query = text("query");
 told.taken = [...document.querySelectorAll("#taken button")].map((chip) => chip.textContent);
 told.surprise = [...document.querySelectorAll("#surprise button")].map((chip) => chip.textContent);
-told.wider = document.documentElement.scrollWidth > innerWidth;
-document.body.append(Object.assign(document.createElement("pre"), { id: "told", textContent: JSON.stringify(told) }));
-</script>
-</body>"""
-
-
-@pytest.fixture
-def browser(tmp_path):
-    """Opens a page, clicks, and gives what was seen; and what the console said."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.skip("needs chromium or google-chrome")
-
-    def open_page(file, width):
-        page = file.read_text(encoding="utf-8")
-        early = "<script>const ERRORS = []; onerror = (message) => { ERRORS.push(message); };</script><style>"
-        clicked = tmp_path / "clicked.html"
-        clicked.write_text(page.replace("<style>", early, 1).replace("</body>", CLICKS), encoding="utf-8")
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--window-size={width},900"]
-        profile = f"--user-data-dir={tmp_path / 'profile'}"
-        command = [program, *flags, profile, "--dump-dom", clicked.as_uri()]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=False)
-        told = re.search(r'<pre id="told">(.*?)</pre>', done.stdout, re.S)
-        assert told, done.stderr
-        return json.loads(html.unescape(told[1])), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-    return open_page
+"""
 
 
 @pytest.mark.parametrize("width", [1280, 500])
 def test_a_head_and_a_token_are_picked_in_a_browser(reading, tmp_path, browser, width):
-    told, console = browser(write(reading(), tmp_path), width)
+    told, console = browser(write(reading(), tmp_path), CLICKS, width)
     assert (told["errors"], console, told["wider"]) == ([], [], False)
     assert told["picked"] == "Layer 2, head 3"
     assert told["moved"] == "Layer 2, head 2"

@@ -1,4 +1,3 @@
-const DATA = JSON.parse(document.getElementById("data").textContent);
 const LENGTH = DATA.labels.length;
 const LAYERS = DATA.weights.length;
 const HEADS = DATA.weights[0].length;
@@ -8,15 +7,6 @@ const MEASURES = {
   back: { name: "looks back", text: (x) => `${x.toFixed(1)} tokens`, short: (x) => x.toFixed(1) },
 };
 const state = { layer: 0, head: 0, query: LENGTH - 1, measure: "entropy" };
-
-const at = (id) => document.getElementById(id);
-const dark = matchMedia("(prefers-color-scheme: dark)");
-
-function made(tag, properties = {}, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
 
 function percent(x) {
   return x >= 0.0995 || x === 0 ? `${(100 * x).toFixed(0)}%` : x >= 0.00095 ? `${(100 * x).toFixed(1)}%` : "<0.1%";
