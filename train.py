@@ -4,10 +4,12 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from gpt.insight.report.report import leave_report
 
 from gpt import cli
 from gpt.config import ROOT
 from gpt.data.batches import Batches
+from gpt.device import describe_machine
 from gpt.processes import Processes, together
 from gpt.runs import claim_folder
 from gpt.training.evaluation import build_evaluator
@@ -42,16 +44,13 @@ def train(settings: TrainSettings, run_dir: Path | None, processes: Processes) -
     cost = origin.restore(update).compile(mode, first, horizon)
     summary = origin.describe() + summarize(update, data, batches, horizon, cost)
     run = origin.run or begin_run(settings, run_dir, processes)
-    run.start(settings.for_model(model.config), data, settings.keep)
+    run.start(settings.for_model(model.config), data, settings.keep, summary + describe_machine(precision.device))
     loggers = Loggers([logger.build() for logger in settings.logger.values()] if processes.leads else [])
     write, schedule = partial(write_sample, data=data), settings.schedule.build()
     trainer = Trainer(update, batches, schedule, horizon, settings.rhythm(accumulate), evaluate, run, loggers, write)
-    try:
-        loggers.start(RunInfo(run, summary, horizon.done))
+    with loggers.told(RunInfo(run, summary, horizon.done)):
         evaluation = trainer.fit()
-    finally:
-        loggers.finish()
-    return conclude(run, evaluation, parts.whole(), data)
+    return conclude(run, evaluation, parts.whole(), data, leave_report)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,9 @@ VERBS: Mapping[str, Verb] = {
     "inspect": Verb(
         "gpt.insight.inspect.inspect", "InspectSettings", "inspect", "surprise, next tokens, what each head attends to"
     ),
+    "report": Verb(
+        "gpt.insight.report.report", "ReportSettings", "report", "a page about a run, as train.py leaves it"
+    ),
     "study": Verb(
         "gpt.insight.studying", "StudySettings", "study", "theory measured, a table and a plot each", "study"
     ),

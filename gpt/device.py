@@ -2,6 +2,8 @@
 
 import math
 import os
+import platform
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -14,6 +16,11 @@ from torch.utils import deterministic
 
 from gpt.config import RunError, UserError
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 PrecisionName = Literal["auto", "fp32", "bf16", "fp16"]
 CompileMode = Literal["off", "auto", "on", "strict"]
 
@@ -22,6 +29,9 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 REPAYS_AFTER = {"cuda": 120.0, "cpu": 150.0}
 """Seconds of eager steps from which on `compile=auto` compiles. It takes about half a minute the first time, and a few
 seconds from PyTorch's cache; on a CPU it saves a fifth to a third of the time, on cuda more."""
+
+FLAGS = ("avx2", "avx512_f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "neon", "bf16", "sve", "sve2")
+"""Of the processor's, as PyTorch names them, those that speed depends on."""
 
 TOLERANCE = 0.02
 """How far, relatively, the first compiled loss may be from the eager one; rounding moves it by less."""
@@ -142,6 +152,28 @@ def check_memory(model: nn.Module, device: torch.device, parts: int = 1) -> None
             f"model: weights, gradients and optimizer take {needed / 1e9:,.1f} GB, this {device} has "
             f"{memory / 1e9:,.1f}; take fewer layers or a smaller model.d_model"
         )
+
+
+def memory_taken(device: torch.device) -> dict[str, int]:
+    """The most bytes so far, as the metric `memory`: on cuda PyTorch's there, else the process's; {}: not known."""
+    if device.type == "cuda":
+        return {"memory": torch.cuda.max_memory_allocated(device)}
+    if resource is None:
+        return {}
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"memory": most if sys.platform == "darwin" else most * 1024}
+
+
+def describe_machine(device: torch.device) -> list[tuple[str, str]]:
+    """The processor with what its speed depends on, what accelerator there is, and the versions, as label and text."""
+    capabilities = torch.cpu.get_capabilities()
+    flags = " ".join(flag for flag in FLAGS if capabilities.get(flag))
+    name = capabilities.get("cpu_name") or platform.processor() or platform.machine()
+    accelerator = f"{torch.cuda.get_device_name(device)}; " if device.type == "cuda" else ""
+    return [
+        ("machine", f"{accelerator}{name}, {os.cpu_count()} cores; {flags}".rstrip("; ")),
+        ("torch", f"{torch.__version__}, threads: {torch.get_num_threads()}; Python {platform.python_version()}"),
+    ]
 
 
 def keep_compiled() -> None:

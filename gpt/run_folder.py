@@ -1,6 +1,6 @@
 """The folder of a run that is being trained: configuration, metrics, checkpoints.
 
-    config.yaml   metrics.csv   checkpoints/step_00000200/...
+    config.yaml   metrics.csv   samples.jsonl   summary.json   checkpoints/step_00000200/...
 
 One process at a time writes to it. The folder may be moved or sent; nothing in it names a path outside of it that
 sampling needs, and nothing in it is executed.
@@ -13,7 +13,7 @@ import shutil
 import time
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ from gpt.files import (
     nearby,
     write_whole,
 )
+from gpt.run_notes import SAMPLES, SUMMARY, Sample, append_sample, cut_samples, read_samples, write_summary
 from gpt.runs import CONFIG, RUNS
 
 TABLE = "metrics.csv"
@@ -45,10 +46,11 @@ LONGEST_ROW = 1 << 16
 PAUSES = (1.0, 4.0)
 """Seconds before a checkpoint that could not be written is tried again."""
 METRICS = (
-    "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "mfu", "skipped", "spikes",
-    "validation_loss", "validation_bits_per_byte",
+    "step", "tokens", "elapsed", "lr", "loss", "grad_norm", "tokens_per_second", "mfu", "memory", "skipped",
+    "spikes", "validation_loss", "validation_bits_per_byte",
 )  # fmt: skip
-"""The columns of metrics.csv; times in seconds, losses in nats per token, mfu the share of the best matrix products."""
+"""The columns of metrics.csv; times in seconds, losses in nats per token, mfu the share of the best matrix products,
+memory the most bytes so far."""
 
 
 class RunFolder:
@@ -64,6 +66,8 @@ class RunFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.settings: dict[str, Any] = {}
+        self.sample: Sample | None = None
+        """The last one that was kept."""
         self._rows: list[Mapping[str, float]] = []  # of metrics.csv, not yet written
         self._hold()
         for name in ("checkpoints", "wandb", "wandb/wandb", "tensorboard"):
@@ -71,6 +75,7 @@ class RunFolder:
                 raise UserError(f"{folder / name}: this is a link out of the run's folder; put what it names here")
         self._checkpoints = checkpoint.find(folder / "checkpoints")
         read_metrics(folder, until=0)  # while nothing is changed yet
+        read_samples(folder, until=0)
 
     @property
     def best(self) -> Checkpoint | None:
@@ -82,15 +87,18 @@ class RunFolder:
         """The last checkpoint; None so far."""
         return self._checkpoints[-1] if self._checkpoints else None
 
-    def start(self, settings: Mapping[str, Any], data: Prepared, keep: int) -> None:
+    def start(
+        self, settings: Mapping[str, Any], data: Prepared, keep: int, summary: Sequence[tuple[str, str]] = ()
+    ) -> None:
         """Write the configuration, and remove the metrics of what a killed process did after its last checkpoint.
 
         Args:
             settings: of the run, as plain data.
             data: what it trains on.
             keep: how many of the newest checkpoints are kept, besides the best one.
+            summary: what it will do, and where, as label and text.
         """
-        self.settings, self._data, self._keep = dict(settings), data, keep
+        self.settings, self._data, self._keep, self._summary = dict(settings), data, keep, dict(summary)
         with self._told():
             self._begin()
 
@@ -108,15 +116,19 @@ class RunFolder:
         for aside in (self.folder / "checkpoints").glob(".*-*"):
             if aside.name.startswith((SAVING, REMOVING)):
                 shutil.rmtree(aside, ignore_errors=True)
-        for name in (CONFIG, TABLE):
+        for name in (CONFIG, TABLE, SAMPLES, SUMMARY):
             for aside in asides(self.folder / name):
                 aside.unlink(missing_ok=True)
         write_whole(self.folder / CONFIG, yaml.safe_dump(self.settings, sort_keys=False, allow_unicode=True))
         table = io.StringIO()
         writer = csv.DictWriter(table, METRICS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(read_metrics(self.folder, until=self.last.state.step if self.last else 0))
+        done = self.last.state.step if self.last else 0
+        writer.writerows(read_metrics(self.folder, until=done))
         write_whole(self.folder / TABLE, table.getvalue())
+        cut_samples(self.folder, until=done)
+        if self._summary:
+            write_summary(self.folder, self._summary)
 
     def log(self, metrics: Mapping[str, float]) -> None:
         """Append a row to metrics.csv; metrics that are not there stay empty.
@@ -125,6 +137,15 @@ class RunFolder:
         """
         self._rows.append(metrics)
         self._write_rows(first=len(self._rows) == 1)
+
+    def keep_sample(self, step: int, text: str) -> None:
+        """Append what the model writes after so many updates; where that cannot be, it is told and left out."""
+        self.sample = Sample(step, text)
+        try:
+            append_sample(self.folder, self.sample)
+        except OSError as error:
+            path = self.folder / SAMPLES
+            warnings.warn(f"{path} cannot be written ({error.strerror}); a sample is left out", stacklevel=2)
 
     def _write_rows(self, first: bool = False) -> None:
         """Append the rows that are not yet written; that it cannot be done is told of the first."""
@@ -204,10 +225,15 @@ class Elsewhere(RunFolder):
         self.folder = folder
         self._checkpoints = []
 
-    def start(self, settings: Mapping[str, Any], data: Prepared, keep: int) -> None:
+    def start(
+        self, settings: Mapping[str, Any], data: Prepared, keep: int, summary: Sequence[tuple[str, str]] = ()
+    ) -> None:
         """The other one does."""
 
     def log(self, metrics: Mapping[str, float]) -> None:
+        """The other one does."""
+
+    def keep_sample(self, step: int, text: str) -> None:
         """The other one does."""
 
 

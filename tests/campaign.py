@@ -58,6 +58,9 @@ DISK, PAGE = 1 << 20, 1 << 12
 PATIENCE = 180
 """Seconds after which a process that should have come to something is stuck."""
 
+FOR_READERS = ("samples.jsonl", "summary.json", "report.html")
+"""What a run leaves for whoever reads of it, and goes on without."""
+
 
 class Lost(Exception):  # noqa: N818
     """A run that does not go on, or is not what it should be."""
@@ -290,7 +293,7 @@ class Run:
                 if one.read_bytes() != other.read_bytes():
                     raise Lost(f"{name}/{file} differs")
         there = {path.name for path in self.folder.iterdir()}
-        if there != {"config.yaml", "metrics.csv", "checkpoints"}:
+        if there - set(FOR_READERS) != {"config.yaml", "metrics.csv", "checkpoints"}:
             raise Lost(f"in its folder there are {sorted(there)}")
         (logged, evaluated), (_, evaluated_undisturbed) = self.logged(), undisturbed.logged()
         due = {*range(LOG_EVERY, STEPS + 1, LOG_EVERY), *self.told}

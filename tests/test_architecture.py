@@ -22,7 +22,7 @@ LEVELS = [
     {"generation"},
     {"checkpoint", "weights"},
     {"interop"},
-    {"runs", "run_folder", "run"},
+    {"runs", "run_notes", "run_folder", "run"},
     {"export"},
     {"training"},
     {"insight"},

@@ -16,6 +16,7 @@ from gpt.config import RunError, UserError
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
 from gpt.run_folder import METRICS, RunFolder, read_metrics, read_settings
+from gpt.run_notes import read_samples, read_summary
 
 
 def test_metrics_have_one_row_each_and_fixed_columns(tmp_path, make_run):
@@ -58,7 +59,7 @@ def test_what_came_after_the_last_checkpoint_is_forgotten(make_run, bytes_data, 
     for step in (1, 2, 3):
         RunFolder(folder).log({"step": step, "loss": 0.5})
     with (folder / "metrics.csv").open("a") as file:
-        file.write("x,1,,,,,,,,,,\n2,1,,,,,,,,,,,9\n")  # rows that somebody else wrote: no step, a column more
+        file.write("x,1,,,,,,,,,,,\n2,1,,,,,,,,,,,,9\n")  # rows that somebody else wrote: no step, a column more
         file.write("2,1")  # a row that was being written
     opened = RunFolder(folder)
     assert opened.last.state.step == 2
@@ -110,6 +111,38 @@ def test_metrics_that_are_none_of_a_run_are_told_at_once_and_stay(make_run, tmp_
     with pytest.raises(UserError, match=r"metrics\.csv: .*move"):
         RunFolder(folder)
     assert (folder / "metrics.csv").read_bytes() == content
+
+
+def test_samples_after_the_last_checkpoint_are_forgotten(make_run, bytes_data, tmp_path):
+    opened = make_run(tmp_path / "run", steps=[(2, 1.0)])
+    opened.keep_sample(2, "two\n<b>")
+    opened.keep_sample(3, "three")
+    assert opened.sample == (3, "three")
+    with (opened.folder / "samples.jsonl").open("a") as file:
+        file.write('{"step": 2, "te')  # a line that was being written
+    folder = opened.folder
+    del opened
+    again = RunFolder(folder)
+    assert again.sample is None
+    again.start({}, bytes_data, keep=1, summary=[("model", "私の"), ("data", "much")])
+    again.keep_sample(4, "four")
+    assert read_samples(folder, until=9) == [(2, "two\n<b>"), (4, "four")]
+    assert read_summary(folder) == {"model": "私の", "data": "much"}
+
+
+def test_a_sample_that_cannot_be_written_is_told_and_left_out(make_run, tmp_path, monkeypatch):
+    opened = make_run(tmp_path / "run")
+    monkeypatch.setattr(run_folder, "append_sample", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "no disk")))
+    with pytest.warns(UserWarning, match=r"samples\.jsonl cannot be written \(no disk\); a sample is left out"):
+        opened.keep_sample(1, "text")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links of Unix")
+def test_samples_that_are_a_link_out_of_the_folder_are_refused(make_run, tmp_path):
+    folder = make_run(tmp_path / "run").folder
+    (folder / "samples.jsonl").symlink_to("../outside.jsonl")
+    with pytest.raises(UserError, match=r"samples\.jsonl: this is no file of samples, or a link"):
+        RunFolder(folder)
 
 
 def test_so_many_of_the_last_are_kept(tmp_path, make_run, bytes_data, state_of):

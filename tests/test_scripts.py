@@ -1,11 +1,13 @@
 """train.py and sample.py as a user runs them: real processes, from another directory."""
 
 import csv
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 
 import pytest
 
@@ -50,8 +52,25 @@ def test_training_tells_what_it_does_and_what_came_of_it(trained):
 def test_a_run_leaves_its_folder_and_nothing_else(trained):
     folder, _ = trained
     assert {p.name for p in folder.parent.iterdir()} == {"mine"}
-    assert {p.name for p in folder.iterdir()} == {"config.yaml", "metrics.csv", "checkpoints"}
+    assert {p.name for p in folder.iterdir()} == {
+        "config.yaml", "metrics.csv", "samples.jsonl", "summary.json", "report.html", "checkpoints",
+    }  # fmt: skip
     assert "step_00000030" in {p.name for p in (folder / "checkpoints").iterdir()}
+
+
+def test_a_run_leaves_its_report(trained):
+    """With what it wrote, whose last text is the one that is printed."""
+    folder, process = trained
+    samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert samples[-1]["step"] == 30
+    assert samples[-1]["text"].strip() in process.stdout
+    assert "Report:        mine/report.html\n" in process.stdout
+    page = unescape((folder / "report.html").read_text(encoding="utf-8"))
+    assert "<dt>status</dt><dd>finished</dd>" in page
+    assert samples[-1]["text"] in page
+    assert "python train.py tokenizer=byte device=cpu" in page
+    assert "<dt>machine</dt>" in page
+    assert process.stdout.splitlines()[-1].removeprefix("validation loss ") in page
 
 
 def test_metrics_are_whole(trained):

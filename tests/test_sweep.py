@@ -62,7 +62,10 @@ def test_the_other_runs_are_whole(swept):
     assert files(folder) == {"mine"}
     assert files(folder / "mine") == {"1", "2", "4", "5", "6", "sweep.csv"}
     for number in "12456":
-        assert files(folder / "mine" / number) == {"config.yaml", "metrics.csv", "checkpoints"}
+        assert files(folder / "mine" / number) == {
+            "config.yaml", "metrics.csv", "samples.jsonl", "summary.json", "report.html", "checkpoints",
+        }  # fmt: skip
+
     sample = ["run=mine/6", "max_new_tokens=5", "temperature=0"]
     assert script("sample.py", *sample, cwd=folder).returncode == 0
 

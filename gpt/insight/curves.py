@@ -37,7 +37,7 @@ class Curve(NamedTuple):
     """What a number is divided by: 1e9 where bytes are shown as GB."""
 
 
-def chart(title: str, unit: str, curves: Sequence[Curve], most: int) -> dict[str, Any]:
+def chart(title: str, unit: str, curves: Sequence[Curve], most: int, zero: bool = False) -> dict[str, Any]:
     """A chart as the script reads it; without series where there is nothing to draw.
 
     Args:
@@ -45,9 +45,10 @@ def chart(title: str, unit: str, curves: Sequence[Curve], most: int) -> dict[str
         unit: of the numbers.
         curves: the lines.
         most: points of each, at most.
+        zero: whether the axis begins there, so that a small change looks small.
     """
     drawn = [{"name": curve.name, **points(curve, most)} for curve in curves]
-    return {"title": title, "unit": unit, "series": [series for series in drawn if series["y"]]}
+    return {"title": title, "unit": unit, "zero": zero, "series": [series for series in drawn if series["y"]]}
 
 
 def share(curves: int) -> int:

@@ -15,6 +15,7 @@ from gpt.checkpoint import State
 from gpt.config import UserError, parse
 from gpt.files import is_held, nearby
 from gpt.run_folder import METRICS, read_metrics, read_settings
+from gpt.run_notes import Sample, read_samples, read_summary
 from gpt.runs import CONFIG
 from gpt.training.settings import TrainSettings
 from gpt.training.summary import duration
@@ -31,9 +32,15 @@ class Record:
 
     folder: Path
     settings: Mapping[str, Any]
-    """As plain data, with what later versions added; empty where they cannot be read."""
+    """As plain data; empty where they cannot be read."""
+    checked: bool
+    """Whether they are such as train.py takes; those that were not there then are among them."""
     columns: Columns
     """What was measured."""
+    samples: Sequence[Sample]
+    """What it wrote on its way."""
+    summary: Mapping[str, str]
+    """What it was told to do, on what, and where."""
     state: State | None
     """Of the last checkpoint; None: there is none."""
     status: str
@@ -60,11 +67,10 @@ class Record:
         numbers = self.columns[column][np.isfinite(self.columns[column])]
         return float(numbers[-1]) if numbers.size else None
 
-    @property
-    def tokens_per_second(self) -> float | None:
-        """The median of what was logged."""
-        speeds = self.columns["tokens_per_second"]
-        return finite(np.median(speeds[np.isfinite(speeds)])) if np.isfinite(speeds).any() else None
+    def median(self, column: str) -> float | None:
+        """Of all numbers in a column."""
+        numbers = self.columns[column][np.isfinite(self.columns[column])]
+        return float(np.median(numbers)) if numbers.size else None
 
     @property
     def seconds(self) -> float | None:
@@ -89,11 +95,14 @@ def read(folder: Path) -> Record:
     stored = {} if troubles else tried(lambda: read_settings(folder)) or {}
     settings = tried(lambda: parse(TrainSettings, stored)) if stored else None
     rows = tried(lambda: read_metrics(folder, until=sys.maxsize)) or []
+    samples = tried(lambda: read_samples(folder, until=sys.maxsize)) or []
+    summary = tried(lambda: read_summary(folder)) or {}
     points = tried(lambda: checkpoint.find(folder / "checkpoints")) or []
     held = tried(lambda: is_held(folder)) or False
     columns, state = as_columns(rows), points[-1].state if points else None
     status = troubles[0] if troubles or not settings else status_of(settings, columns, state, held)
-    return Record(folder, settings.model_dump() if settings else stored, columns, state, status)
+    known = settings.model_dump() if settings else stored
+    return Record(folder, known, settings is not None, columns, samples, summary, state, status)
 
 
 def status_of(settings: TrainSettings, columns: Columns, state: State | None, held: bool) -> str:

@@ -1,6 +1,8 @@
 """What a person is told: what a run will do, before it does it; and what came of it."""
 
 import shlex
+from collections.abc import Callable
+from pathlib import Path
 
 from gpt.checkpoint import State
 from gpt.config import ROOT
@@ -99,7 +101,13 @@ def packing(update: Update, data: Prepared, batches: Batches) -> list[tuple[str,
     return [("packing", f"documents: a token sees only its own, a window holds parts of {documents:,.1f} on average")]
 
 
-def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT | None, data: Prepared) -> dict[str, str]:
+def conclude(
+    run: RunFolder,
+    evaluation: Evaluation | None,
+    model: GPT | None,
+    data: Prepared,
+    report: Callable[[Path], Path | None] = lambda _: None,
+) -> dict[str, str]:
     """Print a sample and what came of a run; the very last line is `validation loss`, in nats per token.
 
     Args:
@@ -107,6 +115,7 @@ def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT | None, d
         evaluation: of the last weights.
         model: they; None where another process has them, which concludes.
         data: what was trained on.
+        report: leaves a page about a run in its folder; its path, None where there is none.
 
     Returns:
         What a sweep's table tells of it, by column.
@@ -114,8 +123,11 @@ def conclude(run: RunFolder, evaluation: Evaluation | None, model: GPT | None, d
     if model is None:
         return {}
     here, script = (nearby(path) for path in (run.folder, ROOT / "sample.py"))
-    print(f"\nA sample:\n\n{write_sample(model, data).strip()}\n")
+    text = run.sample.text if run.sample else write_sample(model, data)
+    print(f"\nA sample:\n\n{text.strip()}\n")
     print(f"Run's folder:  {here}")
+    if page := report(run.folder):
+        print(f"Report:        {nearby(page)}")
     words = first_words(data)
     what = [f"prompt={words}", "max_new_tokens=300"] if words else ["num_samples=10"]
     print(f"To write more: python {script} {shlex.join([f'run={here}', *what])}")

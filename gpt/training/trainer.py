@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gpt.config import ROOT, RunError
 from gpt.data.batches import Batches
-from gpt.device import DTYPES
+from gpt.device import DTYPES, memory_taken
 from gpt.files import nearby
 from gpt.model.gpt import GPT
 from gpt.peak import peak_flops
@@ -31,6 +31,9 @@ from gpt.training.update import Update
 
 LOG_EVERY = 10
 """Updates between two rows of training metrics; the device is read only then."""
+
+SAMPLING = 0.01
+"""The share of the time that texts may take which no logger asks for."""
 
 
 class Rhythm(NamedTuple):
@@ -96,7 +99,7 @@ class Trainer:
     loggers: Loggers
     """Told what happens."""
     write: Callable[[GPT], str]
-    """Writes a sample, with each evaluation, where a logger wants it."""
+    """Writes a sample."""
     meter: Meter = field(default_factory=Meter)
 
     def fit(self) -> Evaluation | None:
@@ -107,7 +110,7 @@ class Trainer:
             Interrupted: a signal came; the update that it came in was finished, and saved.
         """
         evaluation = None
-        self.want_samples = self.processes.told(self.loggers.want_samples)
+        self.sampling = 0.0
         self.saved_at = time.perf_counter()
         self.utilisation = self.utilisation_of_a_token()
         self.spikes = self.update.guard.check().spikes  # of a resumed run they were told of
@@ -124,6 +127,7 @@ class Trainer:
                     self.log(step)
                 if last or is_due(step, self.rhythm.eval_every):
                     evaluation = self.evaluation(step)
+                    self.sample(step, last)
                     signal = self.agreed(signals.number)  # once more: evaluating takes time
                 else:
                     evaluation = None
@@ -187,6 +191,7 @@ class Trainer:
             "grad_norm": norm,
             "tokens_per_second": updates * tokens / seconds,
             "mfu": updates * tokens / seconds * self.utilisation,
+            **memory_taken(self.update.precision.device),
             **self.update.guard.check()._asdict(),
         }
         if metrics["spikes"] > self.spikes:
@@ -208,11 +213,26 @@ class Trainer:
         }
         self.run.log(metrics)
         self.loggers.log(metrics, self.horizon.progress(step))
-        if self.want_samples and (model := self.update.spread.whole()):
-            with self.horizon.aside("evaluating"):
-                self.loggers.sample(step + 1, self.write(model))
         self.meter.restart()
         return evaluation
+
+    def sample(self, step: int, last: bool) -> None:
+        """Keep what the model writes after `step`: the last time, for a logger that asks for it, or where it is cheap.
+
+        The training does not end over it.
+        """
+        due = last or self.loggers.want_samples or self.sampling <= SAMPLING * self.horizon.elapsed
+        begin = time.perf_counter()
+        if self.processes.told(due) and (model := self.update.spread.whole()):
+            try:
+                with self.horizon.aside("evaluating"):
+                    text = self.write(model)
+                self.run.keep_sample(step + 1, text)
+                self.loggers.sample(step + 1, text)
+            except Exception as error:
+                warnings.warn(f"step {step + 1:,}: no sample is written: {error}", stacklevel=2)
+        self.sampling += time.perf_counter() - begin
+        self.meter.restart()
 
     def is_best(self, evaluation: Evaluation | None) -> bool:
         """Whether the loss is lower than that of any checkpoint."""

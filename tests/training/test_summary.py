@@ -176,6 +176,17 @@ def test_a_best_that_is_not_the_last_is_told(last, told, model, tmp_path, capsys
     assert ("Best:          2.0000 at step 60, which sample.py takes; the sample above" in out) == told
 
 
+def test_a_sample_that_was_kept_and_a_report_are_told(model, tmp_path, capsys):
+    run = RunFolder(tmp_path)
+    run.keep_sample(60, " a text ")
+    conclude(run, None, model, written(tmp_path, b"The people of"), lambda folder: folder / "report.html")
+    out = capsys.readouterr().out
+    assert "A sample:\n\na text\n" in out
+    assert f"\nReport:        {tmp_path / 'report.html'}\n" in out
+    conclude(run, None, model, written(tmp_path, b"The people of"))
+    assert "Report" not in capsys.readouterr().out
+
+
 def test_what_the_time_went_to(state_of):
     """Of 100 s, 30 were no training; what took no time is not told."""
     asides = {"probing": 2.0, "compiling": 0.01, "evaluating": 27.99}

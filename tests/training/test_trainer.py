@@ -12,6 +12,7 @@ from gpt import checkpoint
 from gpt.config import RunError
 from gpt.data.batches import Batches
 from gpt.run_folder import RunFolder
+from gpt.run_notes import read_samples
 from gpt.signals import Interrupted
 from gpt.training import trainer as module
 from gpt.training.evaluation import Evaluation, Evaluator
@@ -291,20 +292,59 @@ def test_what_an_update_draws_depends_on_seed_and_step_only():
     assert drawn[0] != drawn[1] != drawn[2] != drawn[0]
 
 
-def test_samples_are_written_with_each_evaluation_for_who_wants_them(build_trainer):
+class Reader(Logger):
+    def __init__(self):
+        self.read = []
+
+    def sample(self, step, text):
+        self.read.append((step, text))
+
+
+def test_samples_are_written_with_each_evaluation_for_who_wants_them(build_trainer, monkeypatch):
+    monkeypatch.setattr(module, "SAMPLING", -1.0)
     trainer, _ = build_trainer(steps=12)
-    written = []
-
-    class Reader(Logger):
-        def sample(self, step, text):
-            written.append((step, text))
-
-    trainer.loggers.loggers.append(Reader())
+    reader = Reader()
+    trainer.loggers.loggers.append(reader)
     trainer.fit()
-    assert written == [(5, "a sample"), (10, "a sample"), (12, "a sample")]
-    other, _ = build_trainer(name="other", steps=5)
-    other.write = lambda: pytest.fail("nobody wants it")
-    other.fit()
+    assert reader.read == [(5, "a sample"), (10, "a sample"), (12, "a sample")]
+    assert read_samples(trainer.run.folder, until=99) == reader.read
+
+
+@pytest.mark.parametrize("share, steps", [(1e9, [5, 10, 12]), (-1.0, [12])])
+def test_samples_that_no_logger_wants_take_a_share_of_the_time(build_trainer, monkeypatch, share, steps):
+    """As many as it allows, and the last one always; without a validation split too."""
+    monkeypatch.setattr(module, "SAMPLING", share)
+    trainer, _ = build_trainer(steps=12, evaluate=False)
+    trainer.fit()
+    assert [sample.step for sample in read_samples(trainer.run.folder, until=99)] == steps
+    assert trainer.run.sample == (12, "a sample")
+
+
+def test_a_sample_that_fails_does_not_end_the_training(build_trainer):
+    trainer, _ = build_trainer(steps=5)
+    trainer.write = lambda _: 1 / 0
+    with pytest.warns(UserWarning, match="step 5: no sample is written: division by zero"):
+        trainer.fit()
+    assert trainer.run.last.state.step == 5
+
+
+def test_samples_change_no_weights(build_trainer, build_update):
+    """With dropout, and a text that draws random numbers before each of the next updates."""
+    weights = []
+    for name in ("quiet", "loud"):
+        trainer, _ = build_trainer(name=name, steps=10, rhythm=RHYTHM._replace(eval_every=2), dropout=0.5)
+        trainer.loggers.loggers.append(Reader() if name == "loud" else Logger())
+        trainer.write = lambda model: str(torch.rand(3))
+        trainer.fit()
+        weights.append(load_file(trainer.run.last.folder / "model.safetensors"))
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+
+
+def test_memory_is_logged(build_trainer):
+    trainer, _ = build_trainer(steps=10)
+    trainer.fit()
+    (row,) = [r for r in rows(trainer) if r["loss"]]
+    assert 1e7 < float(row["memory"]) < 1e12
 
 
 def test_rows_tell_norm_and_loss_apart(build_trainer):

@@ -1,14 +1,12 @@
 """What is printed: what was measured and where, then a table with a row for each contender."""
 
-import os
-import platform
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from rich.table import Table
 from rich.text import Text
 
-from gpt.device import DTYPES
+from gpt.device import DTYPES, describe_machine
 from gpt.insight import terminal
 from gpt.insight.bench import load
 from gpt.insight.bench.limits import Limits
@@ -19,9 +17,6 @@ from gpt.model.gpt import GPT
 
 Fact = tuple[str, str]
 """A label, and what there is to say."""
-
-FLAGS = ("avx2", "avx512_f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "neon", "bf16", "sve", "sve2")
-"""Of the processor's, as PyTorch names them, those that speed depends on."""
 
 NAME = 18
 """Characters of the column of names, at least."""
@@ -69,18 +64,8 @@ def facts(model: GPT, settings: BenchSettings, device: torch.device) -> list[Fac
             f"in turn, {settings.repeats} times for {settings.seconds:g} s or longer; what others use of the processor "
             f"is {watched}, above {DISTURBED:.0%} a measurement is repeated, up to {settings.redos} times",
         ),
-        ("machine", machine(device)),
-        ("torch", f"{torch.__version__}, threads: {torch.get_num_threads()}; Python {platform.python_version()}"),
+        *describe_machine(device),
     ]
-
-
-def machine(device: torch.device) -> str:
-    """The processor with its flags, and what accelerator there is."""
-    capabilities = torch.cpu.get_capabilities()
-    flags = " ".join(flag for flag in FLAGS if capabilities.get(flag))
-    name = capabilities.get("cpu_name") or platform.processor() or platform.machine()
-    accelerator = f"{torch.cuda.get_device_name(device)}; " if device.type == "cuda" else ""
-    return f"{accelerator}{name}, {os.cpu_count()} cores; {flags}".rstrip("; ")
 
 
 def rows(outcome: Outcome, limits: Limits, peers: Sequence[str]) -> Iterator[list[str]]:
@@ -188,7 +173,8 @@ def show_finishes(finishes: Iterable[Finish], rules: Rules) -> None:
         made.add_column(column, justify="right" if number else "left", no_wrap=bool(number))
     for row in finish_rows(finishes):
         made.add_row(*map(Text, row))
-    terminal.show(Text(), Text("loss", "bold"), made, Text(), Text(machine(rules.device)), Text(FINISH_LEGEND, "dim"))
+    machine = dict(describe_machine(rules.device))["machine"]
+    terminal.show(Text(), Text("loss", "bold"), made, Text(), Text(machine), Text(FINISH_LEGEND, "dim"))
 
 
 def columns_of_sweep(model: GPT, memory: int | None, outcomes: Iterable[Outcome]) -> dict[str, str]:

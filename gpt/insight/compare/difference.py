@@ -48,8 +48,12 @@ def without_defaults(run: Flat, choices: Iterable[str]) -> Flat:
 
 
 def cell(run: Flat, path: str) -> str:
-    """A setting of a run as it is read; words without quotation marks, since nobody mistakes them here."""
-    value = run.get(path, ABSENT)
+    """A setting of a run as it is read."""
+    return readable(run.get(path, ABSENT))
+
+
+def readable(value: Any) -> str:
+    """A value; words without quotation marks, since nobody mistakes them here."""
     return value if isinstance(value, str) else shown(value)
 
 

@@ -43,7 +43,7 @@ MEASURES = (
     Measure(BITS, "bits/byte", lambda run: run.at_best(BITS), "{:.4f}".format),
     Measure("step", "at step", lambda run: run.at_best("step"), "{:,.0f}".format, roomy=True),
     Measure("loss", "training loss", lambda run: run.last("loss"), "{:.4f}".format, roomy=True),
-    Measure("tokens_per_second", "tokens/s", lambda run: run.tokens_per_second, "{:,.0f}".format),
+    Measure("tokens_per_second", "tokens/s", lambda run: run.median("tokens_per_second"), "{:,.0f}".format),
     Measure("elapsed", "time", lambda run: run.seconds, duration),
 )  # fmt: skip
 """validation loss: the lowest, in nats per token; bits per byte, and the step, of the same weights."""

@@ -61,8 +61,8 @@ function nearest(numbers, x) {
 }
 
 class Chart {
-  constructor({ title, unit, series }) {
-    Object.assign(this, { title, unit, series, hidden: new Set(), here: null });
+  constructor({ title, unit, zero, series }) {
+    Object.assign(this, { title, unit, zero, series, hidden: new Set(), here: null });
     this.canvas = made("canvas", { tabIndex: 0 });
     this.canvas.setAttribute("role", "img");
     this.pen = this.canvas.getContext("2d");
@@ -104,6 +104,7 @@ class Chart {
     const ys = shown.flatMap(({ y }) => [y.reduce((a, b) => Math.min(a, b)), y.reduce((a, b) => Math.max(a, b))]);
     let [left, right] = [Math.min(...xs), Math.max(...xs)], [low, high] = [Math.min(...ys), Math.max(...ys)];
     if (!view.log) left = Math.min(left, 0);
+    if (this.zero) low = Math.min(low, 0);
     if (right <= left) right = left + (left || 1);
     const room = (high - low || Math.abs(high) || 1) * 0.05;
     [low, high] = [low >= 0 && low < room ? 0 : low - room, high + room];
@@ -150,7 +151,8 @@ class Chart {
     pen.textBaseline = "top";
     for (const value of ticks(left / per, right / per, Math.max(2, (box.right - box.left) / 80), view.log)) {
       line(x(value * per), box.bottom, x(value * per), box.bottom + 4);
-      pen.fillText(number(+value.toPrecision(6)), x(value * per), box.bottom + 6);
+      const text = number(+value.toPrecision(6)), most = this.canvas.clientWidth - pen.measureText(text).width / 2;
+      pen.fillText(text, Math.min(x(value * per), most), box.bottom + 6);
     }
     pen.textAlign = "right";
     pen.fillText(name, box.right, box.bottom + 21);

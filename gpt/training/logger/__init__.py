@@ -4,8 +4,8 @@ A logger that fails never stops a training: it is dropped with one warning.
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from gpt.config import Variant
@@ -64,6 +64,15 @@ class Loggers(Logger):
     def want_samples(self) -> bool:
         """Whether one of them overrides `sample`: writing texts takes time."""
         return any(type(logger).sample is not Logger.sample for logger in self.loggers)
+
+    @contextmanager
+    def told(self, info: RunInfo) -> Iterator[None]:
+        """Within, a training runs, and they are told of it."""
+        try:
+            self.start(info)
+            yield
+        finally:
+            self.finish()
 
     def start(self, info: RunInfo) -> None:
         """All of them."""
