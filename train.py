@@ -4,12 +4,12 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from gpt.insight.report.report import leave_report
 
 from gpt import cli
 from gpt.config import ROOT
 from gpt.data.batches import Batches
 from gpt.device import describe_machine
+from gpt.insight.report.report import leave_report
 from gpt.processes import Processes, together
 from gpt.runs import claim_folder
 from gpt.training.evaluation import build_evaluator

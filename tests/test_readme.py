@@ -121,7 +121,7 @@ def test_sampling_commands(checkout, arguments):
 
 @pytest.mark.parametrize("arguments", VERBS, ids=" ".join)
 def test_verbs(checkout, arguments):
-    if arguments[1] in ("complexity", "recall"):
+    if arguments[0] == "study" and arguments[1] in ("complexity", "recall"):
         compose("study", [f"study={arguments[1]}"], StudySettings)
         return
     if arguments[0] == "bench":
@@ -129,6 +129,10 @@ def test_verbs(checkout, arguments):
         return
     if arguments in EXPORTS:
         assert (checkout / arguments[-1].removeprefix("to=") / "model.safetensors").is_file()
+        return
+    if arguments[0] == "compare":  # of runs that are here
+        arguments = [a for a in arguments if a != "runs/yours"]
+        assert "runs/mine" in run(checkout, "-m", "gpt", *arguments)
         return
     told = [
         line for line in run(checkout, "-m", "gpt", *arguments).splitlines() if line.startswith(("picture", "open"))

@@ -34,8 +34,8 @@ LoggerChoice = Annotated[LoggerConfig, Choice("gpt.training.logger", "logger.*")
 class TrainSettings(Config):
     """Train a GPT on text. Without any argument: the built-in corpus, on the best device there is.
 
-    The run gets a folder of its own, runs/DATE_TIME_NAME or hydra.run.dir=FOLDER, with its configuration, metrics.csv
-    and checkpoints; sample.py writes with it.
+    The run gets a folder of its own, runs/DATE_TIME_NAME or hydra.run.dir=FOLDER, with its configuration, metrics.csv,
+    checkpoints and, in the end, report.html; sample.py writes with it.
 
     Examples:
         python train.py

@@ -68,7 +68,7 @@ def outcome(run: Record) -> Iterator[Fact]:
     yield "status", run.status
     loss, bits, step = run.at_best("validation_loss"), run.at_best("validation_bits_per_byte"), run.at_best("step")
     if loss is not None and bits is not None:
-        best = f"{loss:.4f} nats per token (perplexity {math.exp(loss):,.1f}), {bits:.4f} bits per byte"
+        best = f"{loss:.4f} nats per token (perplexity {math.exp(min(loss, 700)):,.1f}), {bits:.4f} bits per byte"
         yield "validation", f"{best}, the lowest, after step {step or 0:,.0f}"
     if (last := run.last("validation_loss")) is not None and last != loss:
         yield "at the end", f"{last:.4f} nats per token on the validation split"
