@@ -1,17 +1,20 @@
 """The model card: what a stranger needs to know of a model, as Markdown with a header of YAML."""
 
+import shlex
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import yaml
 
 from gpt.checkpoint import State
-from gpt.config import leaves, shown
-from gpt.export.command import command
+from gpt.config import UserError, leaves, parse, shown
 from gpt.interop.hugging_face.architecture import Architecture
 from gpt.run import Run
 from gpt.run_folder import read_metrics
+from gpt.training.command import command
+from gpt.training.settings import TrainSettings
 
 HEADER = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["tiny-gpt"]}
 
@@ -33,11 +36,18 @@ def written(run: Run, architecture: Architecture, name: str, remarks: Sequence[s
         "in the vocabulary's table. Trained with tiny-gpt; weights are fp32, as trained.",
         f"```python\n{OPENING.format(name=name)}```",
         "## Training\n\n" + "\n".join(f"- {line}" for line in told(run)),
-        *([f"```sh\n{command(run.config)}\n```"] if run.checkpoint else []),
+        *(f"```sh\n{line}\n```" for line in typed(run)),
         "## Tokenizer\n\n" + "\n".join(f"- {line}" for line in tokenizer_lines(run, remarks)),
         "## All settings\n\n```yaml\n" + yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True) + "```",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def typed(run: Run) -> list[str]:
+    """The command that trains the same, where the settings are a training's that is known."""
+    with suppress(UserError):
+        return [shlex.join(command(parse(TrainSettings, run.config).model_dump()))]
+    return []
 
 
 OPENING = textwrap.dedent("""\

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpt.config import leaves, shown
-from gpt.insight.defaults import variant_defaults
+from gpt.training.defaults import variant_defaults
 
 Flat = Mapping[str, Any]
 """A run's settings by dotted path."""

@@ -12,9 +12,9 @@ from gpt.config import leaves
 from gpt.insight import page
 from gpt.insight.compare.difference import readable, typed_as
 from gpt.insight.curves import Curve, chart, share
-from gpt.insight.defaults import default_settings
 from gpt.insight.record import Record
-from gpt.insight.report.command import command
+from gpt.training.command import command
+from gpt.training.defaults import default_settings
 from gpt.training.summary import spent
 
 TEMPLATE = Path(__file__).parent / "template" / "report.html"

@@ -1,7 +1,7 @@
 """In which settings runs differ, where parts of them have settings of their own."""
 
 from gpt.insight.compare.difference import cell, differing, flat
-from gpt.insight.defaults import default_settings, variant_defaults
+from gpt.training.defaults import default_settings, variant_defaults
 
 
 def settings(**more):

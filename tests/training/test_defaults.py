@@ -3,7 +3,7 @@
 import pytest
 
 from gpt.cli import compose
-from gpt.insight.defaults import composed, default_settings, variant_defaults
+from gpt.training.defaults import composed, default_settings, variant_defaults
 from gpt.training.settings import TrainSettings
 
 

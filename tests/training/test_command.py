@@ -6,7 +6,7 @@ import pytest
 
 from gpt.cli import compose
 from gpt.config import ROOT
-from gpt.insight.report.command import command
+from gpt.training.command import command
 from gpt.training.settings import TrainSettings
 
 RECIPES = sorted(file.stem for file in (ROOT / "configs" / "experiment").glob("*.yaml"))

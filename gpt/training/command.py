@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpt.config import leaves
-from gpt.insight.defaults import default_settings, variant_defaults
 from gpt.literal import typed
+from gpt.training.defaults import default_settings, variant_defaults
 
 INHERITED = ("model", "tokenizer")
 """What a run that begins with another's weights takes from there, unless it is typed."""
