@@ -1,5 +1,6 @@
 """What the README says is so: its commands run, its map is whole, its lists are those of the code."""
 
+import ast
 import os
 import re
 import shlex
@@ -29,8 +30,11 @@ COMPOSED_ONLY = ("device=cuda", "--help", "--cfg", "dataset=tiny_shakespeare", "
 """What needs a GPU or a download, or trains nothing."""
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.M | re.S)
+JAPANESE = (ROOT / "README.ja.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str, text: str = TEXT) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
 LINES = [line for block in blocks("sh") for line in block.splitlines()]
@@ -169,3 +173,24 @@ def test_the_map_is_whole():
     for file in (ROOT / "gpt").rglob("*.py"):
         path = file.relative_to(ROOT).as_posix()
         assert path in named or path.startswith(folders) or path.endswith("__init__.py"), f"{path} is not on the map"
+
+
+@pytest.mark.parametrize("language", ["sh", "bash"])
+def test_the_japanese_one_has_the_same_commands_in_the_same_order(language):
+    ours, theirs = (
+        [shlex.split(line, comments=True) for block in blocks(language, text) for line in block.splitlines()]
+        for text in (TEXT, JAPANESE)
+    )
+    assert ours == theirs
+
+
+def test_the_japanese_one_shows_the_same_output_and_python():
+    assert blocks("text", JAPANESE) == blocks("text")
+    (theirs,) = blocks("python", JAPANESE)
+    assert ast.dump(ast.parse(theirs)) == ast.dump(ast.parse(blocks("python")[0]))
+
+
+def test_the_japanese_one_links_to_files_that_are_there():
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", JAPANESE)
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -13,13 +13,13 @@ from rich.console import Console
 from gpt import signals
 from gpt.cli.composition import CONFIGS, as_yaml, compose, groups_in, hydra_at, key_of, own
 from gpt.cli.ending import plain_words, tell
-from gpt.cli.help import options_of, page
+from gpt.cli.help import Option, options_of, page
 from gpt.cli.script import Outcome, Script
 from gpt.cli.sweep import show_jobs, sweep
 from gpt.config import Config, UserError
 from gpt.launch import heard, is_launched
 
-__all__ = ["compose", "main"]
+__all__ = ["compose", "described", "main"]
 
 S = TypeVar("S", bound=Config)
 
@@ -95,8 +95,14 @@ def _as_typed(argument: str) -> str:
 
 
 def _print_page(script: Script[S]) -> None:
-    with hydra_at(script.config_dir, script.config_name):
-        composed = hydra_compose(script.config_name, return_hydra_config=True)
-    options = options_of(composed, groups_in(script.config_dir), script.config_dir)
+    Console(highlight=False).print(
+        page(script.typed_as, script.settings, *described(script.config_name, script.config_dir))
+    )
+
+
+def described(config_name: str, config_dir: Path = CONFIGS) -> tuple[dict[str, Any], dict[str, Option]]:
+    """What is set in a call without arguments, and what can be chosen, by group."""
+    with hydra_at(config_dir, config_name):
+        composed = hydra_compose(config_name, return_hydra_config=True)
     defaults: Any = OmegaConf.to_container(own(composed), resolve=True)
-    Console(highlight=False).print(page(script.typed_as, script.settings, defaults, options))
+    return defaults, options_of(composed, groups_in(config_dir), config_dir)

@@ -84,7 +84,7 @@ def page(script: str, settings: type[Config], defaults: Mapping[str, Any], optio
         defaults: the composed configuration of a call without arguments.
         options: the choices, by group.
     """
-    about = _docstring(settings)
+    about = docstring(settings)
     usage = f"python {script} {'[GROUP=NAME ...] ' if options else ''}[KEY=VALUE ...]"
     flags = [
         (Text("KEY=VALUE", "cyan"), Text(VALUES)),
@@ -96,10 +96,10 @@ def page(script: str, settings: type[Config], defaults: Mapping[str, Any], optio
     if "Examples" in about:
         parts += _part("Examples", _indented(about["Examples"]))
     if options:
-        parts += _part("Choices (GROUP=NAME; * is the default)", _grid(_choices(options)))
-    if presets := list(_presets(options)):
-        parts += _part("Presets (GROUP=NAME; what is typed beside one comes before it)", _grid(presets))
-    parts += _part("Settings (KEY=default)", _grid(_settings(settings, defaults, options)))
+        parts += _part("Choices (GROUP=NAME; * is the default)", _grid(choices(options)))
+    if named := list(presets(options)):
+        parts += _part("Presets (GROUP=NAME; what is typed beside one comes before it)", _grid(named))
+    parts += _part("Settings (KEY=default)", _grid(settings_of(settings, defaults, options)))
     return Group(*parts)
 
 
@@ -126,7 +126,7 @@ def _grid(rows: Iterable[Row]) -> Table:
     return table
 
 
-def _docstring(cls: type) -> dict[str, str]:
+def docstring(cls: type) -> dict[str, str]:
     """A class's docstring by its parts: the introduction under '', then those with a title."""
     about, *titled = re.split(r"\n+(\w+):\n(?=\s)", inspect.cleandoc(cls.__doc__ or ""))
     return {
@@ -135,20 +135,22 @@ def _docstring(cls: type) -> dict[str, str]:
     }
 
 
-def _choices(options: Mapping[str, Option]) -> Iterator[Row]:
+def choices(options: Mapping[str, Option]) -> Iterator[Row]:
+    """A row for each group: its name, and its options, the default ones marked by a star."""
     for group, option in sorted(options.items()):
         names = [Text(f"{name}*", "bold") if name in option.chosen else Text(name) for name in option.names]
         yield Text(group, "cyan"), Text("  ").join(names)
 
 
-def _presets(options: Mapping[str, Option]) -> Iterator[Row]:
+def presets(options: Mapping[str, Option]) -> Iterator[Row]:
+    """A row for each option that is a preset, and what it says of itself."""
     for group, option in sorted(options.items()):
         for name in option.names:
             if about := option.about(name):
                 yield Text(f"{group}={name}", "cyan"), Text(about)
 
 
-def _settings(
+def settings_of(
     cls: type[Config], values: Mapping[str, Any], options: Mapping[str, Option], prefix: str = ""
 ) -> Iterator[Row]:
     """A row for each setting of `cls`, which stands at `prefix`, then those of the configs inside of it."""
@@ -164,8 +166,8 @@ def _settings(
         yield Text(), Text()
         for path, config in configs:
             title, inside = _nested(group, config, values.get(key) or {}, options)
-            yield title, Text(_paragraph(_docstring(config)[""]), "bold")
-            yield from _settings(config, inside, options, f"{path}.")
+            yield title, Text(_paragraph(docstring(config)[""]), "bold")
+            yield from settings_of(config, inside, options, f"{path}.")
 
 
 def _nested(
