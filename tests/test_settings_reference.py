@@ -22,7 +22,7 @@ def test_it_is_up_to_date(script):
 
 def test_it_tells_of_a_setting_once_and_of_a_verb_s_own(script):
     text = script.reference()
-    assert text.count("| `batch_size=8` |") == 1
-    assert text.index("## python train.py") < text.index("| `batch_size=8` |") < text.index("## python sample.py")
+    assert text.count("| `eval_every=250` |") == 1
+    assert text.index("## python train.py") < text.index("| `eval_every=250` |") < text.index("## python sample.py")
     assert "### `model/attention=sliding_window`" in text
     assert "| `decode_batch=[1,8]` |" in text
