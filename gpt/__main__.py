@@ -48,6 +48,7 @@ VERBS: Mapping[str, Verb] = {
     "inspect": Verb(
         "gpt.insight.inspect.inspect", "InspectSettings", "inspect", "surprise, next tokens, what each head attends to"
     ),
+    "plan": Verb("gpt.insight.plan.plan", "PlanSettings", "plan", "what a training will cost, before it begins"),
     "report": Verb(
         "gpt.insight.report.report", "ReportSettings", "report", "a page about a run, as train.py leaves it"
     ),

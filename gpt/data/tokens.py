@@ -88,7 +88,7 @@ def prepare(
     found_by = fingerprint(dataset, tokenizer)
     if check_fingerprint:
         check_fingerprint(found_by)
-    whole = folder / f"{dataset.name}-{tokenizer.name}-{found_by[:16]}"
+    whole = place_of(dataset, tokenizer, folder, found_by)
     if not whole.exists():
         try:
             make(dataset, tokenizer, found_by, whole, check)
@@ -122,6 +122,13 @@ def make(
         fill(aside, dataset, tokenizer)
         check(open_prepared(aside, dataset.describe(), found_by))
         publish(aside, whole)
+
+
+def place_of(
+    dataset: Dataset, tokenizer: TokenizerConfig | Tokenizer, folder: Path, found_by: str | None = None
+) -> Path:
+    """Where a dataset's prepared tokens are, or would be; as of `prepare`; `found_by`: their fingerprint, if known."""
+    return folder / f"{dataset.name}-{tokenizer.name}-{(found_by or fingerprint(dataset, tokenizer))[:16]}"
 
 
 def fingerprint(dataset: Dataset, tokenizer: TokenizerConfig | Tokenizer) -> str:
