@@ -13,6 +13,7 @@ import pytest
 from gpt.cli import compose
 from gpt.config import ROOT
 from gpt.insight.bench.settings import BenchSettings
+from gpt.insight.plan.plan import PlanSettings
 from gpt.insight.studying import StudySettings
 from gpt.training.settings import TrainSettings
 
@@ -127,6 +128,9 @@ def test_sampling_commands(checkout, arguments):
 def test_verbs(checkout, arguments):
     if arguments[0] == "study" and arguments[1] in ("complexity", "recall"):
         compose("study", [f"study={arguments[1]}"], StudySettings)
+        return
+    if arguments[0] == "plan":
+        compose("plan", arguments[1:], PlanSettings)
         return
     if arguments[0] == "bench":
         compose("bench", arguments[1:], BenchSettings)
