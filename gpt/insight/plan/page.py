@@ -6,9 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gpt.data.batches import Batches
-from gpt.device import Precision
+from gpt.device import Precision, describe_machine
 from gpt.insight import terminal
-from gpt.insight.bench.page import machine
 from gpt.insight.bench.race import DISTURBED
 from gpt.insight.plan.length import Length, compiling
 from gpt.insight.plan.memory import Cached, Memory
@@ -132,7 +131,7 @@ def show_time(timing: Timing, lasts: Length, settings: TrainSettings, mode: str,
     section(
         "time, eager",
         [
-            ("machine", machine(precision.device)),
+            describe_machine(precision.device)[0],
             ("device", f"{precision.device}; {precision.name}: {precision.reason}"),
             ("an update", f"{timing.update:.3g} s, the median of {timing.updates} that were measured{noise(timing)}"),
             ("evaluations", evaluations),
