@@ -4,12 +4,13 @@ The peak resident memory of a short run less that before its model is built, in 
 must have been prepared before: what that takes would count.
 """
 
+import runpy
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import train
 from gpt.cli import compose
+from gpt.config import ROOT
 from gpt.model.gpt import GPT
 from gpt.training.settings import TrainSettings
 
@@ -37,6 +38,7 @@ before: list[int] = []
 if __name__ == "__main__":
     short = [f"steps={UPDATES}", f"eval_every={UPDATES // 2}", "save_every=1000", "compile=off", "logger=[]"]
     settings, _ = compose("train", [*sys.argv[1:], *short], Watched)
+    train = runpy.run_path(str(ROOT / "train.py"))["train"]
     with TemporaryDirectory() as folder:
-        train.train(settings, Path(folder) / "run")
+        train(settings, Path(folder) / "run")
     print(resident("VmHWM") - before[-1])
