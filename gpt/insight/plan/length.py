@@ -22,8 +22,8 @@ def length(horizon: Horizon, eval_every: int, timing: Timing) -> Length:
 
     >>> length(Horizon(1000), 250, Timing(update=0.1, updates=9, evaluation=5.0, disturbed=None))
     Length(updates=1000, evaluations=4, seconds=120.0)
-    >>> length(Horizon(1000, budget=60.0), 250, Timing(update=0.1, updates=9, evaluation=5.0, disturbed=None))
-    Length(updates=500, evaluations=2, seconds=60.0)
+    >>> length(Horizon(1000, budget=60.0), 128, Timing(update=0.125, updates=9, evaluation=16.0, disturbed=None))
+    Length(updates=240, evaluations=2, seconds=60.0)
     """
     if horizon.budget:
         left = horizon.seconds_left(0.0)
