@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import torch
 
@@ -121,27 +121,20 @@ def load(
     check_quantize(quantize, where)
     foreign = opened(str(run))
     found = _from_others(foreign, where) if foreign else _from_folder(_folder(run), where)
-    model = found.model
+    folder, point, which, model, tokenizer, config = found
     if precision == "auto" and where.type == "cpu" and not quantize and model.count_parameters() < LARGE:
         precision = "fp32"
     computes = choose_precision(precision, where)
     model = model.to(DTYPES[computes.name])
-    return Run(*found._replace(model=model), decoding=Decoding(model, compile, quantize))
+    return Run(folder, point, which, model, tokenizer, config, Decoding(model, compile, quantize))
 
 
 def _folder(run: str | Path) -> Path:
     return latest() if str(run) == "latest" else Path(run)
 
 
-class _Found(NamedTuple):
-    """The fields of a `Run` but the last."""
-
-    folder: Path
-    checkpoint: Checkpoint | None
-    which: str
-    model: GPT
-    tokenizer: Tokenizer
-    config: dict[str, Any]
+_Found = tuple[Path, Checkpoint | None, str, GPT, Tokenizer, dict[str, Any]]
+"""The fields of a `Run` but the last, in their order."""
 
 
 def _from_folder(folder: Path, device: torch.device) -> _Found:
@@ -151,14 +144,14 @@ def _from_folder(folder: Path, device: torch.device) -> _Found:
     model, config = load_model(point.folder, device)
     tokenizer = checkpoint.load_tokenizer(point.folder)
     check_tokenizer(point.folder, tokenizer)
-    return _Found(folder, point, which, model, tokenizer, config)
+    return folder, point, which, model, tokenizer, config
 
 
 def _from_others(foreign: Foreign, device: torch.device) -> _Found:
     """What another program's files hold."""
     model, tokenizer = foreign.load(device)
     config = {"model": foreign.config.model_dump(), "tokenizer": {"name": tokenizer.name}}
-    return _Found(foreign.folder, None, foreign.name, model, tokenizer, config)
+    return foreign.folder, None, foreign.name, model, tokenizer, config
 
 
 def choose_checkpoint(folder: Path) -> tuple[Checkpoint, str]:
