@@ -10,14 +10,15 @@ import torch
 
 from gpt.processes import Processes
 
+# One write each: lines of several processes that come in pieces would stand within one another.
 SCRIPT = """
-    import sys
+    import os
     from gpt.config import UserError
     from gpt.processes import joined
     import torch
 
     def turn():
-        print("turn", processes.rank, file=sys.stderr, flush=True)
+        os.write(2, f"turn {processes.rank}\\n".encode())
         return processes.rank
 
     def fail():
@@ -40,7 +41,7 @@ SCRIPT = """
                 way(fail if me == 0 else lambda: 1)
             except UserError as error:
                 said.append(str(error))
-        sys.stderr.write(f"{me}: {said}\\n")
+        os.write(2, f"{me}: {said}\\n".encode())
 """
 
 
