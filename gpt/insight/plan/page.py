@@ -1,5 +1,6 @@
 """What is printed of a plan: tables of parameters and memory, then what a training does and how long it takes."""
 
+import math
 from collections.abc import Iterable, Mapping
 
 from rich.table import Table
@@ -9,7 +10,7 @@ from gpt.data.batches import Batches
 from gpt.device import Precision, describe_machine
 from gpt.insight import terminal
 from gpt.insight.bench.race import DISTURBED
-from gpt.insight.plan.length import Length, compiling
+from gpt.insight.plan.length import Length
 from gpt.insight.plan.memory import Cached, Memory
 from gpt.insight.plan.parameters import Count
 from gpt.insight.plan.text import Planned
@@ -17,6 +18,9 @@ from gpt.insight.plan.timing import Timing
 from gpt.model.gpt import GPT
 from gpt.training.settings import TrainSettings
 from gpt.training.summary import duration
+
+PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+"""Of the SI, a thousand times each other."""
 
 LABELS = 14
 """Columns of the names of what is told."""
@@ -46,7 +50,7 @@ def show_model(model: GPT, parts: Mapping[str, Count], cached: Cached) -> None:
     section(
         "cost",
         [
-            ("a token", f"{model.flops_per_token() / 1e6:,.4g} MFLOP to train on"),
+            ("a token", f"{scaled(model.flops_per_token(), 'FLOP')} to train on"),
             ("cache", f"{size(cached.full)} for a text of {c.context:,} tokens while it is written; {token}"),
         ],
     )
@@ -116,29 +120,36 @@ def show_training(model: GPT, text: Planned, batches: Batches, lasts: Length) ->
     told = [("data", text.description)]
     if text.data:
         epoch = batches.windows * batches.context
-        epochs = f"{epoch / tokens:,.1f} updates; {seen / epoch:,.2f} epochs in all"
+        epochs = f"{plain(epoch / tokens)} updates; {seen / epoch:,.2f} epochs in all"
         told.append(("an epoch", f"{epoch:,} tokens, {epochs}"))
     shape = f"{batches.batch_size} x {batches.context} tokens"
-    told.append(("all of it", f"{lasts.updates:,} updates of {shape}, {seen:,} tokens; {flops:.3g} FLOP"))
+    told.append(("all of it", f"{lasts.updates:,} updates of {shape}, {seen:,} tokens; {scaled(flops, 'FLOP')}"))
     section("training", told)
 
 
-def show_time(timing: Timing, lasts: Length, settings: TrainSettings, mode: str, precision: Precision) -> None:
+def show_time(timing: Timing, lasts: Length, settings: TrainSettings, precision: Precision) -> None:
     """How long it takes on this machine."""
     about = "about " if settings.budget else ""
     evaluations = f"{lasts.evaluations:,} of {timing.evaluation:,.2g} s" if timing.evaluation else ""
     updates = lasts.updates * timing.update
     section(
-        "time, eager",
+        "time",
         [
             describe_machine(precision.device)[0],
             ("device", f"{precision.device}; {precision.name}: {precision.reason}"),
+            ("compile", timing.compiled + compiling(timing)),
             ("an update", f"{timing.update:.3g} s, the median of {timing.updates} that were measured{noise(timing)}"),
             ("evaluations", evaluations),
             ("all of it", f"{about}{duration(lasts.seconds)}, {duration(updates)} of it updates"),
-            ("compile", compiling(mode, precision.device.type, updates)),  # type: ignore[arg-type]
         ],
     )
+
+
+def compiling(timing: Timing) -> str:
+    """What compiling took, where it was done."""
+    if timing.compiled != "on":
+        return ""
+    return f"; that took {timing.compiling:.0f} s, beside the time below, and takes a few where it was done before"
 
 
 def noise(timing: Timing) -> str:
@@ -154,17 +165,26 @@ def columns(model: GPT, memory: Memory, lasts: Length | None) -> dict[str, str]:
     return told if lasts is None else {**told, "steps": str(lasts.updates), "seconds": f"{lasts.seconds:.0f}"}
 
 
-def size(nbytes: float) -> str:
-    """Bytes for people, three figures.
+def plain(number: float) -> str:
+    """With one decimal where it has any.
 
-    >>> size(9_446_144), size(512), size(38_045_388_332)
-    ('9.45 MB', '512 B', '38 GB')
+    >>> plain(596.0), plain(1_234.56)
+    ('596', '1,234.6')
     """
-    for unit, power in (("GB", 9), ("MB", 6), ("kB", 3)):
-        if nbytes >= 10**power:
-            return (
-                f"{nbytes / 10**power:,.3g} {unit}"
-                if nbytes < 10 ** (power + 3)
-                else f"{nbytes / 10**power:,.0f} {unit}"
-            )
-    return f"{nbytes:.0f} B"
+    return f"{number:,.1f}".removesuffix(".0")
+
+
+def scaled(number: float, unit: str) -> str:
+    """A number of a unit for people, three figures.
+
+    >>> scaled(9_446_144, "B"), scaled(512, "B"), scaled(38_045_388_332, "B"), scaled(3.39e13, "FLOP")
+    ('9.45 MB', '512 B', '38 GB', '33.9 TFLOP')
+    """
+    power = min(len(PREFIXES) - 1, int(math.log10(max(1.0, number)) / 3))
+    short = number / 1000**power
+    return f"{short:.3g} {PREFIXES[power]}{unit}" if short < 999.5 else f"{short:,.0f} {PREFIXES[power]}{unit}"
+
+
+def size(nbytes: float) -> str:
+    """Bytes, as `scaled`."""
+    return scaled(nbytes, "B")

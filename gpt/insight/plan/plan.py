@@ -54,11 +54,11 @@ def plan(settings: TrainSettings, run_dir: Path | None) -> dict[str, str]:
     if free is not None and memory.resident > free:
         page.show_too_much(memory, free)
         return page.columns(model, memory, None)
-    timing = measured(settings, text, precision, accumulate)
+    timing = measured(settings, text, precision, accumulate, origin.compile(settings.compile, precision))
     horizon = origin.start(settings.horizon(), Processes(device))
     lasts = length(horizon, settings.eval_every, timing)
     page.show_training(model, text, batches, lasts)
-    page.show_time(timing, lasts, settings, origin.compile(settings.compile, precision), precision)
+    page.show_time(timing, lasts, settings, precision)
     return page.columns(model, memory, lasts)
 
 

@@ -1,4 +1,7 @@
-"""How long a training takes on this machine, from a few of its own updates and a part of an evaluation, eager."""
+"""How long a training takes on this machine, from a few of its own updates and a part of an evaluation.
+
+Compiled where the training would be: what is compiled is kept, and the training finds it.
+"""
 
 import os
 import time
@@ -9,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from gpt.device import Precision
+from gpt.device import CompileMode, Precision
 from gpt.insight.bench.load import foreign_share, read
 from gpt.insight.plan.text import Planned
 from gpt.peak import synchronize
@@ -23,12 +26,20 @@ from gpt.training.update import Update
 SECONDS = 5.0
 """That updates are measured for, the first one apart; one is measured at least."""
 
-WINDOWS = 4
-"""Batches of an evaluation that are measured."""
+WINDOWS = 2
+"""Batches of an evaluation that are measured at once."""
+
+EVALUATIONS = 3
+"""How often they are, after a first time."""
 
 
 class Timing(NamedTuple):
     """What was measured, in seconds."""
+
+    compiled: str
+    """Whether the model is compiled, and why."""
+    compiling: float
+    """What that took here; what is kept makes the next time shorter."""
 
     update: float
     """The median update."""
@@ -40,15 +51,19 @@ class Timing(NamedTuple):
     """The share of the processor that others used meanwhile; None where that is not known."""
 
 
-def measured(settings: TrainSettings, text: Planned, precision: Precision, accumulate: int) -> Timing:
-    """Make the model, update it for some seconds, and evaluate a part of the validation split."""
+def measured(
+    settings: TrainSettings, text: Planned, precision: Precision, accumulate: int, mode: CompileMode
+) -> Timing:
+    """Make the model, compile it as `mode` says, update it for some seconds, and evaluate a part of the validation."""
     torch.manual_seed(settings.seed)
     model = settings.build_model(text.vocabulary)
     spread, batches = Spread(model, Processes(precision.device)), text.batches(settings)
     guard = Guard(settings.optimizer.build(model), settings.clip, precision.scaler(), settings.skip_spikes)
     separator = 0 if settings.packing == "documents" else None
     update = Update(spread, guard, precision, settings.separator(text.data.tokenizer) if text.data else separator)
-    steps = count()
+    horizon, steps = settings.horizon(), count()
+    first = spread.micro_batches(batches, 0, accumulate)
+    compiled = update.compile(mode, first, horizon).compiled
 
     def one() -> None:
         update(spread.micro_batches(batches, next(steps), accumulate))
@@ -58,7 +73,8 @@ def measured(settings: TrainSettings, text: Planned, precision: Precision, accum
     while time.perf_counter() - begin < SECONDS:
         times.append(clock(one, precision))
     evaluation = evaluation_seconds(update, text, settings.batch_size // accumulate)
-    return Timing(median(times), len(times), evaluation, foreign_share(before, read(), os.cpu_count() or 1))
+    disturbed = foreign_share(before, read(), os.cpu_count() or 1)
+    return Timing(compiled, horizon.asides["compiling"], median(times), len(times), evaluation, disturbed)
 
 
 def evaluation_seconds(update: Update, text: Planned, rows: int) -> float:
@@ -71,7 +87,8 @@ def evaluation_seconds(update: Update, text: Planned, rows: int) -> float:
     assert evaluate is not None
     assert part.validation is not None
     evaluate()  # what a first call loads is not its own
-    return clock(evaluate, update.precision) * whole / len(part.validation)
+    seconds = median(clock(evaluate, update.precision) for _ in range(EVALUATIONS))
+    return seconds * whole / len(part.validation)
 
 
 def clock(work: Callable[[], object], precision: Precision) -> float:

@@ -27,7 +27,7 @@ def test_one_screen_and_no_run(settings, capsys):
     assert len(lines) <= 40
     assert re.search(r"^  all +[\d,]+ +100.0%$", text, re.M)
     assert "10 updates of 2 x 32 tokens, 640 tokens" in text
-    assert "auto would not compile: only from 150 s of updates on" in text
+    assert "off (auto: only from 150 s on)" in text
     assert told["steps"] == "10"
     assert sorted((ROOT / "runs").glob("*")) == before
 
