@@ -18,8 +18,9 @@ from gpt.training.logger import Loggers, RunInfo
 from gpt.training.memory import fitting
 from gpt.training.origin import begin_run, shared_origin
 from gpt.training.parallel import spread
+from gpt.training.samples import Samples, write_sample
 from gpt.training.settings import TrainSettings
-from gpt.training.summary import conclude, summarize, write_sample
+from gpt.training.summary import conclude, summarize
 from gpt.training.trainer import Trainer
 from gpt.training.update import Update
 
@@ -46,8 +47,8 @@ def train(settings: TrainSettings, run_dir: Path | None, processes: Processes) -
     run = origin.run or begin_run(settings, run_dir, processes)
     run.start(settings.for_model(model.config), data, settings.keep, summary + describe_machine(precision.device))
     loggers = Loggers([logger.build() for logger in settings.logger.values()] if processes.leads else [])
-    write, schedule = partial(write_sample, data=data), settings.schedule.build()
-    trainer = Trainer(update, batches, schedule, horizon, settings.rhythm(accumulate), evaluate, run, loggers, write)
+    samples, schedule = Samples(partial(write_sample, data=data), run, loggers), settings.schedule.build()
+    trainer = Trainer(update, batches, schedule, horizon, settings.rhythm(accumulate), evaluate, run, loggers, samples)
     with loggers.told(RunInfo(run, summary, horizon.done)):
         evaluation = trainer.fit()
     return conclude(run, evaluation, parts.whole(), data, leave_report)

@@ -10,19 +10,12 @@ from gpt.data.batches import Batches
 from gpt.data.tokens import Prepared
 from gpt.device import DTYPES
 from gpt.files import nearby
-from gpt.generation.settings import GenerationSettings
-from gpt.generation.text import TextGeneration
 from gpt.model.gpt import GPT
 from gpt.run_folder import RunFolder
 from gpt.training.evaluation import Evaluation
 from gpt.training.horizon import Horizon
+from gpt.training.samples import first_words, write_sample
 from gpt.training.update import Cost, Update
-
-SAMPLE_TOKENS = 150
-"""Length of the sample that is shown at the end."""
-
-PROMPT = 20
-"""Characters of the prompt that is proposed, at most."""
 
 
 def summarize(update: Update, data: Prepared, batches: Batches, horizon: Horizon, cost: Cost) -> list[tuple[str, str]]:
@@ -153,27 +146,6 @@ def spent(state: State) -> str:
     """What the time of a run went to."""
     asides = [f"{seconds:,.1f} s of {what}" for what, seconds in state.asides.items() if seconds >= 0.05]
     return ", ".join([f"{state.training:,.1f} s of training", *asides])
-
-
-def write_sample(model: GPT, data: Prepared) -> str:
-    """A text by the model that begins as the training text does; where its documents are short, a whole one."""
-    prompt = first_words(data)
-    if not prompt and data.tokenizer.end_of_text is None:  # then a text can only go on
-        prompt = data.tokenizer.decode(data.train.tokens[:8].tolist())
-    (sample,) = TextGeneration(model, data.tokenizer, [prompt], GenerationSettings(max_new_tokens=SAMPLE_TOKENS)).run()
-    return prompt + sample.text
-
-
-def first_words(data: Prepared) -> str:
-    """So much of the training text's first line as makes a prompt; '' where the first document is no longer."""
-    ids = data.train.tokens[:64].tolist()
-    end = data.tokenizer.end_of_text
-    whole = end in ids
-    text = data.tokenizer.decode(ids[: ids.index(end)] if whole else ids)
-    if whole and len(text.strip()) <= PROMPT:
-        return ""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= PROMPT else line[:PROMPT].rpartition(" ")[0] or line[:PROMPT]
 
 
 def duration(seconds: float) -> str:

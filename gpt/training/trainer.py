@@ -4,7 +4,6 @@ import math
 import shlex
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ from gpt.config import ROOT, RunError
 from gpt.data.batches import Batches
 from gpt.device import DTYPES, memory_taken
 from gpt.files import nearby
-from gpt.model.gpt import GPT
 from gpt.peak import peak_flops
 from gpt.processes import Processes
 from gpt.run_folder import RunFolder
@@ -25,15 +23,14 @@ from gpt.training.evaluation import Evaluation, Evaluator
 from gpt.training.horizon import Horizon
 from gpt.training.logger import Loggers
 from gpt.training.memory import memory_told
+from gpt.training.meter import Meter
 from gpt.training.optimizer import optimizer_state
+from gpt.training.samples import Samples
 from gpt.training.schedule import Schedule
 from gpt.training.update import Update
 
 LOG_EVERY = 10
 """Updates between two rows of training metrics; the device is read only then."""
-
-SAMPLING = 0.01
-"""The share of the time that texts may take which no logger asks for."""
 
 
 class Rhythm(NamedTuple):
@@ -47,35 +44,6 @@ class Rhythm(NamedTuple):
     """Updates between two checkpoints; None: time counts."""
     save_seconds: float | None = None
     """Seconds between two checkpoints; None: updates count."""
-
-
-class Meter:
-    """Means of what the device computed since the last reading, and the time it took."""
-
-    def __init__(self) -> None:
-        self._values: list[Tensor] = []
-        self._seconds = 0.0
-        self.restart()
-
-    def restart(self) -> None:
-        """Leave out the time since the last `add`: it was spent on something else."""
-        self._clock = time.perf_counter()
-
-    def add(self, loss: Tensor, norm: Tensor) -> None:
-        """One update's scalars; they stay on the device."""
-        self._values.append(torch.stack((loss, norm)))
-        now = time.perf_counter()
-        self._seconds += now - self._clock
-        self._clock = now
-
-    def read(self) -> tuple[float, float, float, int]:
-        """Mean loss, mean norm, seconds, updates; waits for the device."""
-        updates = len(self._values)
-        loss, norm = torch.stack(self._values).mean(dim=0).tolist()
-        seconds = self._seconds + time.perf_counter() - self._clock
-        self._values, self._seconds = [], 0.0
-        self.restart()
-        return loss, norm, seconds, updates
 
 
 @dataclass
@@ -98,8 +66,8 @@ class Trainer:
     """Where metrics and checkpoints go."""
     loggers: Loggers
     """Told what happens."""
-    write: Callable[[GPT], str]
-    """Writes a sample."""
+    samples: Samples
+    """Keeps what the model writes."""
     meter: Meter = field(default_factory=Meter)
 
     def fit(self) -> Evaluation | None:
@@ -110,7 +78,6 @@ class Trainer:
             Interrupted: a signal came; the update that it came in was finished, and saved.
         """
         evaluation = None
-        self.sampling = 0.0
         self.saved_at = time.perf_counter()
         self.utilisation = self.utilisation_of_a_token()
         self.spikes = self.update.guard.check().spikes  # of a resumed run they were told of
@@ -127,7 +94,8 @@ class Trainer:
                     self.log(step)
                 if last or is_due(step, self.rhythm.eval_every):
                     evaluation = self.evaluation(step)
-                    self.sample(step, last)
+                    self.samples.take(step + 1, last, self.update.spread, self.horizon)
+                    self.meter.restart()
                     signal = self.agreed(signals.number)  # once more: evaluating takes time
                 else:
                     evaluation = None
@@ -215,24 +183,6 @@ class Trainer:
         self.loggers.log(metrics, self.horizon.progress(step))
         self.meter.restart()
         return evaluation
-
-    def sample(self, step: int, last: bool) -> None:
-        """Keep what the model writes after `step`: the last time, for a logger that asks for it, or where it is cheap.
-
-        The training does not end over it.
-        """
-        due = last or self.loggers.want_samples or self.sampling <= SAMPLING * self.horizon.elapsed
-        begin = time.perf_counter()
-        if self.processes.told(due) and (model := self.update.spread.whole()):
-            try:
-                with self.horizon.aside("evaluating"):
-                    text = self.write(model)
-                self.run.keep_sample(step + 1, text)
-                self.loggers.sample(step + 1, text)
-            except Exception as error:
-                warnings.warn(f"step {step + 1:,}: no sample is written: {error}", stacklevel=2)
-        self.sampling += time.perf_counter() - begin
-        self.meter.restart()
 
     def is_best(self, evaluation: Evaluation | None) -> bool:
         """Whether the loss is lower than that of any checkpoint."""

@@ -25,7 +25,7 @@ from gpt.training.guard import Guard
 from gpt.training.horizon import Horizon
 from gpt.training.optimizer.adamw import AdamwConfig
 from gpt.training.parallel import Spread
-from gpt.training.summary import conclude, first_words, spent, summarize
+from gpt.training.summary import conclude, spent, summarize
 from gpt.training.update import Cost, Update
 
 CPU = torch.device("cpu")
@@ -45,34 +45,6 @@ def split(tokens):
 
 def data(validation):
     return Prepared("some texts", TOKENIZER, split(1010), split(validation) if validation else None, "f00d")
-
-
-def written(folder, text, tokenizer=TOKENIZER):
-    """Prepared tokens that are there: those of bytes, or ids as they are."""
-    (folder / "train.bin").write_bytes(np.array(list(text), "<u2").tobytes())
-    counts = Counts(tokens=len(text), documents=1, text_bytes=len(text))
-    return Prepared("some texts", tokenizer, TokenFile(folder / "train.bin", counts, 257), None, "f00d")
-
-
-@pytest.mark.parametrize(
-    "text, words",
-    [
-        ("First Citizen:\nBefore", "First Citizen:"),
-        ("\n \r\n  a line of several words", "a line of several"),  # 20 characters at most, and no half words
-        ("a line of exactly 20", "a line of exactly 20"),
-        ("吾輩は猫である。名前はまだ無い。どこで生れたか", "吾輩は猫である。名前はまだ無い。どこで生"),
-        ("x" * 100, "x" * 20),
-        (" \n\n", ""),
-    ],
-)
-def test_the_first_words_make_a_prompt(text, words, tmp_path):
-    assert first_words(written(tmp_path, text.encode())) == words
-
-
-def test_documents_that_are_no_longer_than_a_prompt_need_none(tmp_path):
-    ids = [*b"emma", 256, *b"olivia", 256, *b"ava", 256]
-    assert first_words(written(tmp_path, ids)) == ""
-    assert first_words(written(tmp_path, [*b"the first document has words", 256, *b"other"])) == "the first document"
 
 
 def lines(model, horizon, validation=2000, separator=None, precision="fp32"):
@@ -146,11 +118,11 @@ def test_a_budget_says_about_how_many_steps(model):
     assert "none for validation" in shown["tokens"]
 
 
-def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
+def test_the_last_lines(model, tmp_path, written, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "my run"
     folder.mkdir()
-    ours = written(tmp_path, b"\r\n\n The army of the United States\n")
+    ours = written(b"\r\n\n The army of the United States\n")
     run = RunFolder(folder)
     told = conclude(run, Evaluation(loss=2.0, bits_per_byte=1.25, tokens=12345), model, ours)
     assert told == {"validation loss": "2.0000", "folder": "my run"}, "for a sweep's table"
@@ -166,24 +138,24 @@ def test_the_last_lines(model, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("last, told", [(2.5, True), (1.5, False), (2.0, False)])
-def test_a_best_that_is_not_the_last_is_told(last, told, model, tmp_path, capsys, bytes_data, state_of):
+def test_a_best_that_is_not_the_last_is_told(last, told, model, tmp_path, written, capsys, bytes_data, state_of):
     run = RunFolder(tmp_path)
     run.start({}, bytes_data, keep=1)
     run.save(model.state_dict(), {}, state_of(60, 2.0))
     run.save(model.state_dict(), {}, state_of(200, last))
-    conclude(run, Evaluation(loss=last, bits_per_byte=1.0, tokens=9), model, written(tmp_path, b"The people of"))
+    conclude(run, Evaluation(loss=last, bits_per_byte=1.0, tokens=9), model, written(b"The people of"))
     out = capsys.readouterr().out
     assert ("Best:          2.0000 at step 60, which sample.py takes; the sample above" in out) == told
 
 
-def test_a_sample_that_was_kept_and_a_report_are_told(model, tmp_path, capsys):
+def test_a_sample_that_was_kept_and_a_report_are_told(model, tmp_path, written, capsys):
     run = RunFolder(tmp_path)
     run.keep_sample(60, " a text ")
-    conclude(run, None, model, written(tmp_path, b"The people of"), lambda folder: folder / "report.html")
+    conclude(run, None, model, written(b"The people of"), lambda folder: folder / "report.html")
     out = capsys.readouterr().out
     assert "A sample:\n\na text\n" in out
     assert f"\nReport:        {tmp_path / 'report.html'}\n" in out
-    conclude(run, None, model, written(tmp_path, b"The people of"))
+    conclude(run, None, model, written(b"The people of"))
     assert "Report" not in capsys.readouterr().out
 
 
@@ -202,11 +174,11 @@ def test_what_the_time_went_to(state_of):
         (b" \n \n \n \n \n", False, " \n \n \n \n"),  # without an end-of-text nothing can begin
     ],
 )
-def test_the_sample_begins_as_the_training_text_does(model, tmp_path, capsys, text, ends, prompt):
+def test_the_sample_begins_as_the_training_text_does(model, tmp_path, written, capsys, text, ends, prompt):
     tokenizer = ByteConfig().build(lambda: iter(()))
     if not ends:
         tokenizer.end_of_text = None
-    conclude(RunFolder(tmp_path), None, model, written(tmp_path, text, tokenizer))
+    conclude(RunFolder(tmp_path), None, model, written(text, tokenizer))
     out = capsys.readouterr().out
     text = TextGeneration(model, tokenizer, [prompt], GenerationSettings(max_new_tokens=150)).run()[0].text
     assert f"A sample:\n\n{(prompt + text).strip()}\n" in out, "prompt and text join as they are"

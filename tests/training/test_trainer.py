@@ -3,62 +3,17 @@ import math
 import signal
 import time
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from gpt import checkpoint
 from gpt.config import RunError
-from gpt.data.batches import Batches
-from gpt.run_folder import RunFolder
-from gpt.run_notes import read_samples
 from gpt.signals import Interrupted
-from gpt.training import trainer as module
-from gpt.training.evaluation import Evaluation, Evaluator
-from gpt.training.horizon import Horizon
-from gpt.training.logger import Logger, Loggers
-from gpt.training.origin import Origin
-from gpt.training.schedule.linear import LinearConfig
-from gpt.training.trainer import Meter, Rhythm, Trainer, is_due, seed_dropout
+from gpt.training.evaluation import Evaluation
+from gpt.training.trainer import Rhythm, is_due, seed_dropout
 
 RHYTHM = Rhythm(accumulate=1, eval_every=5, save_every=7)
-
-
-class Recorder(Logger):
-    def __init__(self):
-        self.seen = []
-
-    def log(self, metrics, progress):
-        self.seen.append((dict(metrics), progress))
-
-
-@pytest.fixture(autouse=True)
-def peak(monkeypatch):
-    """Of a device that does not matter."""
-    monkeypatch.setattr(module, "peak_flops", lambda device, dtype: 1e9)
-
-
-@pytest.fixture
-def build_trainer(build_update, tokens, tmp_path, bytes_data):
-    def build(steps=20, rhythm=RHYTHM, evaluate=True, name="run", **settings):
-        """With a run in the folder `name`; of one that has a checkpoint, the training goes on from there."""
-        update = build_update(**settings)
-        lengths = np.ones(11, dtype=np.int64)
-        evaluator = Evaluator(update.model, tokens[:100], 4, lengths, update.precision) if evaluate else None
-        (tmp_path / name).mkdir(exist_ok=True)
-        run = RunFolder(tmp_path / name)
-        run.start({"model": {}}, bytes_data, keep=1)
-        origin = Origin(run, run.last and run.last.state, run.last and run.last.folder)
-        horizon = origin.start(Horizon(steps), update.spread.processes)
-        origin.load(update.model, update.spread.processes)
-        batches, schedule = Batches(tokens, 8, 8, seed=0), LinearConfig(warmup=0.0).build()
-        recorder = Recorder()
-        loggers = Loggers([recorder])
-        parts = (batches, schedule, horizon, rhythm, evaluator, run, loggers, lambda model: "a sample")
-        return Trainer(origin.restore(update), *parts), recorder
-
-    return build
 
 
 def rows(trainer):
@@ -292,54 +247,6 @@ def test_what_an_update_draws_depends_on_seed_and_step_only():
     assert drawn[0] != drawn[1] != drawn[2] != drawn[0]
 
 
-class Reader(Logger):
-    def __init__(self):
-        self.read = []
-
-    def sample(self, step, text):
-        self.read.append((step, text))
-
-
-def test_samples_are_written_with_each_evaluation_for_who_wants_them(build_trainer, monkeypatch):
-    monkeypatch.setattr(module, "SAMPLING", -1.0)
-    trainer, _ = build_trainer(steps=12)
-    reader = Reader()
-    trainer.loggers.loggers.append(reader)
-    trainer.fit()
-    assert reader.read == [(5, "a sample"), (10, "a sample"), (12, "a sample")]
-    assert read_samples(trainer.run.folder, until=99) == reader.read
-
-
-@pytest.mark.parametrize("share, steps", [(1e9, [5, 10, 12]), (-1.0, [12])])
-def test_samples_that_no_logger_wants_take_a_share_of_the_time(build_trainer, monkeypatch, share, steps):
-    """As many as it allows, and the last one always; without a validation split too."""
-    monkeypatch.setattr(module, "SAMPLING", share)
-    trainer, _ = build_trainer(steps=12, evaluate=False)
-    trainer.fit()
-    assert [sample.step for sample in read_samples(trainer.run.folder, until=99)] == steps
-    assert trainer.run.sample == (12, "a sample")
-
-
-def test_a_sample_that_fails_does_not_end_the_training(build_trainer):
-    trainer, _ = build_trainer(steps=5)
-    trainer.write = lambda _: 1 / 0
-    with pytest.warns(UserWarning, match="step 5: no sample is written: division by zero"):
-        trainer.fit()
-    assert trainer.run.last.state.step == 5
-
-
-def test_samples_change_no_weights(build_trainer, build_update):
-    """With dropout, and a text that draws random numbers before each of the next updates."""
-    weights = []
-    for name in ("quiet", "loud"):
-        trainer, _ = build_trainer(name=name, steps=10, rhythm=RHYTHM._replace(eval_every=2), dropout=0.5)
-        trainer.loggers.loggers.append(Reader() if name == "loud" else Logger())
-        trainer.write = lambda model: str(torch.rand(3))
-        trainer.fit()
-        weights.append(load_file(trainer.run.last.folder / "model.safetensors"))
-    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
-
-
 def test_memory_is_logged(build_trainer):
     trainer, _ = build_trainer(steps=10)
     trainer.fit()
@@ -394,17 +301,6 @@ def test_skipped_updates_are_counted_on_after_resuming(build_trainer):
 @pytest.mark.parametrize("every, due", [(1, [0, 1, 2, 3, 4]), (2, [1, 3]), (5, [4]), (6, [])])
 def test_due(every, due):
     assert [step for step in range(5) if is_due(step, every)] == due
-
-
-def test_the_meter_gives_means_and_begins_anew():
-    meter = Meter()
-    for loss, norm in ((1.0, 2.0), (3.0, 4.0)):
-        meter.add(torch.tensor(loss), torch.tensor(norm))
-    assert meter.read()[:2] == (2.0, 3.0)
-    meter.add(torch.tensor(5.0), torch.tensor(6.0))
-    loss, norm, seconds, updates = meter.read()
-    assert (loss, norm, updates) == (5.0, 6.0, 1)
-    assert 0 <= seconds < 1
 
 
 def test_checkpoints_by_time(build_trainer, monkeypatch):
