@@ -65,12 +65,14 @@ class Comparison:
     """Of the settings that tell them apart."""
     by_bits: bool
     """Whether they are sorted by bits per byte, as their losses are not of the same tokens."""
+    edited: bool = False
+    """Whether that is so although their settings of text and tokenizer are the same."""
 
     @property
     def sorted_by(self) -> str:
         """How, in a sentence; empty where losses say it."""
-        why = "sorted by bits/byte: tokenizers or texts differ, so that the losses are not of the same tokens"
-        return why if self.by_bits else ""
+        why = "the text was edited between these runs" if self.edited else "tokenizers or texts differ"
+        return f"sorted by bits/byte: {why}, so that the losses are not of the same tokens" if self.by_bits else ""
 
     @property
     def pair(self) -> list[tuple[str, str, str]]:
@@ -84,7 +86,9 @@ class Comparison:
 def compared(runs: Sequence[Record]) -> Comparison:
     """The runs, sorted; those that have no loss come last."""
     whole = [flat(run.settings) for run in runs if run.settings]
-    by_bits = any(path.split(".")[0] in COUNTED_APART for path in not_alike(whole))
+    told_apart = any(path.split(".")[0] in COUNTED_APART for path in not_alike(whole))
+    edited = not told_apart and len(texts(runs)) > 1
+    by_bits = told_apart or edited
     column = BITS if by_bits else "validation_loss"
 
     def place(run: Record) -> tuple[bool, float, str]:
@@ -92,7 +96,15 @@ def compared(runs: Sequence[Record]) -> Comparison:
         return value is None, value or 0.0, run.name
 
     ordered = sorted(runs, key=place)
-    return Comparison(ordered, [flat(run.settings) for run in ordered], differing(whole), by_bits)
+    return Comparison(ordered, [flat(run.settings) for run in ordered], differing(whole), by_bits, edited)
+
+
+def texts(runs: Sequence[Record]) -> set[str]:
+    """What the runs know their tokens by, which depends on what stood in the files.
+
+    A run that took another's tokenizer knows the same tokens by another fingerprint, so it says nothing here.
+    """
+    return {run.state.data for run in runs if run.state and run.settings.get("init") is None}
 
 
 def as_csv(comparison: Comparison) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpt.config import leaves
 from gpt.insight import page
-from gpt.insight.compare.difference import readable, typed_as
+from gpt.insight.compare.difference import readable, typed_as, without_defaults
 from gpt.insight.curves import Curve, chart, share
 from gpt.insight.record import Record
 from gpt.training.command import command
@@ -98,12 +98,17 @@ def computed(run: Record) -> Iterator[Fact]:
 
 
 def differing(settings: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """The settings that are not train.py's own: path, value and default; a choice before what it has."""
+    """The settings that are not train.py's own: path, value and default; a choice before what it has.
+
+    Of another variant than the default only what is not as it comes.
+    """
     now, before = leaves(settings), leaves(default_settings())
+    others = [path.removesuffix(".name") for path in now if path.endswith(".name") and before.get(path) != now[path]]
+    told = without_defaults(now, others)
     return [
-        (typed_as(path), readable(now[path]), readable(before[path]) if path in before else "")
-        for path in sorted(now, key=lambda path: not path.endswith(".name"))
-        if path not in before or before[path] != now[path]
+        (typed_as(path), readable(told[path]), readable(before[path]) if path in before else "")
+        for path in sorted(told, key=lambda path: not path.endswith(".name"))
+        if path not in before or before[path] != told[path]
     ]
 
 

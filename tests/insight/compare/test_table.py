@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -57,6 +58,18 @@ def test_runs_of_other_tokenizers_are_sorted_by_bits_per_byte(trained):
     bpe = compared([*same.runs, read(trained("bpe", "tokenizer=bpe", losses=[2.5]))])
     assert bpe.sorted_by.startswith("sorted by bits/byte")
     assert [run.folder.name for run in bpe.runs] == ["bpe", "two", "one"]
+
+
+def with_text(run, fingerprint):
+    return replace(run, state=run.state.model_copy(update={"data": fingerprint}))
+
+
+def test_a_text_that_was_edited_under_its_name_is_told(trained):
+    old, new = read(trained("old")), with_text(read(trained("new")), "beef")
+    assert compared([old, new]).sorted_by.startswith("sorted by bits/byte: the text was edited between these runs, ")
+    assert compared([old, with_text(new, old.state.data)]).sorted_by == ""
+    begun = replace(new, settings={**new.settings, "init": "old"})  # the same text, and another's tokenizer
+    assert compared([old, begun]).sorted_by == ""
 
 
 def test_of_two_runs_every_setting_that_differs_is_listed(trained):

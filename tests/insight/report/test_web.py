@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpt.insight.record import read
-from gpt.insight.report.web import SAMPLES, as_html, few
+from gpt.insight.report.web import SAMPLES, as_html, differing, few
 from gpt.run_notes import Sample, append_sample, write_summary
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -53,6 +53,17 @@ def test_settings_samples_and_the_command(folder):
     words = plain(html)
     assert words.index("after step 30") < words.index("after step 10"), "the last one first"
     assert "python train.py" in words
+
+
+def test_of_another_variant_only_what_is_not_as_it_comes_is_listed(trained):
+    run = read(trained("adamw", "optimizer=adamw", "optimizer.beta2=0.99", "dataset=text", "dataset.path=notes.txt"))
+    listed = {path: (now, before) for path, now, before in differing(run.settings)}
+    assert listed["optimizer"] == ("adamw", "muon")
+    assert listed["optimizer.beta2"] == ("0.99", "0.95")
+    assert {path for path in listed if path.startswith(("optimizer.", "dataset."))} == {
+        "optimizer.beta2",
+        "dataset.path",
+    }
 
 
 def test_all_charts_have_their_curves(folder):
