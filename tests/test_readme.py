@@ -166,7 +166,8 @@ def test_the_choices_are_those_of_the_code():
     listed = dict(re.findall(r"^\| `([\w/]+)` \| ((?:`\w+` ?)+) \|$", TEXT, re.M))
     folders = [folder for folder in (ROOT / "configs").rglob("*") if folder.is_dir()]
     there = {f.relative_to(ROOT / "configs").as_posix(): sorted(y.stem for y in f.glob("*.yaml")) for f in folders}
-    assert {choice: re.findall(r"\w+", names) for choice, names in listed.items()} == there
+    told = {choice: re.findall(r"\w+", names) for choice, names in listed.items()}
+    assert told == there, "the README's table of choices is not that of configs/"
 
 
 def test_the_map_is_whole():
