@@ -1,20 +1,30 @@
 """The model card: what a stranger needs to know of a model, as Markdown with a header of YAML."""
 
+import json
 import shlex
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from gpt.checkpoint import State
-from gpt.config import UserError, leaves, parse, shown
+from gpt.config import ROOT, UserError, leaves, parse, shown
 from gpt.interop.hugging_face.architecture import Architecture
 from gpt.run import Run
 from gpt.run_folder import read_metrics
+from gpt.run_notes import read_samples
 from gpt.training.command import command
+from gpt.training.samples import opening
 from gpt.training.settings import TrainSettings
+
+PROMPT = "The"
+"""Of a model whose texts are not known."""
+
+PATHS = ("init", "resume")
+"""Settings that may name a place, beside those whose names end with path."""
 
 HEADER = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["tiny-gpt"]}
 
@@ -30,24 +40,55 @@ def written(run: Run, architecture: Architecture, name: str, remarks: Sequence[s
     """
     c = run.model.config
     sections = [
-        f"---\n{yaml.safe_dump(HEADER, sort_keys=False)}---\n\n# {name}",
+        f"---\n{in_yaml(HEADER)}---\n\n# {name}",
         f"A {architecture.class_name} of {run.model.count_parameters():,} parameters: {c.n_layer} layers of "
         f"{c.d_model}, {c.n_head} query heads over {c.kv_heads} key/value, context {c.context}, {c.vocab_size:,} rows "
         "in the vocabulary's table. Trained with tiny-gpt; weights are fp32, as trained.",
-        f"```python\n{OPENING.format(name=name)}```",
+        f"```python\n{OPENING.format(name=name, prompt=prompt(run))}```",
         "## Training\n\n" + "\n".join(f"- {line}" for line in told(run)),
         *(f"```sh\n{line}\n```" for line in typed(run)),
         "## Tokenizer\n\n" + "\n".join(f"- {line}" for line in tokenizer_lines(run, remarks)),
-        "## All settings\n\n```yaml\n" + yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True) + "```",
+        "## All settings\n\n```yaml\n"
+        + yaml.safe_dump(portable(run.config), sort_keys=False, allow_unicode=True)
+        + "```",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def in_yaml(content: Mapping[str, Any]) -> str:
+    """In the order that it has."""
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 def typed(run: Run) -> list[str]:
     """The command that trains the same, where the settings are a training's that is known."""
     with suppress(UserError):
-        return [shlex.join(command(parse(TrainSettings, run.config).model_dump()))]
+        return [shlex.join(command(portable(parse(TrainSettings, run.config).model_dump())))]
     return []
+
+
+def portable(settings: Any, key: str = "") -> Any:
+    """Settings whose paths tell nothing of the folders of their machine: below the checkout's, or the last part.
+
+    >>> portable({"init": "hf:/home/ada/gpt2", "dataset": {"path": "/home/ada/novel.txt", "separator": "/a/"}})
+    {'init': 'hf:gpt2', 'dataset': {'path': 'novel.txt', 'separator': '/a/'}}
+    """
+    if isinstance(settings, Mapping):
+        return {name: portable(value, str(name)) for name, value in settings.items()}
+    if not isinstance(settings, str) or not (key.endswith("path") or key in PATHS):
+        return settings
+    kind, colon, path = settings.rpartition(":")
+    if not Path(path).is_absolute():
+        return settings
+    below = Path(path).is_relative_to(ROOT)
+    return f"{kind}{colon}{Path(path).relative_to(ROOT) if below else Path(path).name}"
+
+
+def prompt(run: Run) -> str:
+    """A text to begin with, as Python writes it: as the model's own last one begins, which begins as its data do."""
+    samples = read_samples(run.folder, until=run.checkpoint.state.step) if run.checkpoint else []
+    text = opening(samples[-1].text) if samples else ""
+    return json.dumps(text or PROMPT, ensure_ascii=False)
 
 
 OPENING = textwrap.dedent("""\
@@ -55,7 +96,7 @@ OPENING = textwrap.dedent("""\
 
     tokenizer = AutoTokenizer.from_pretrained("{name}")
     model = AutoModelForCausalLM.from_pretrained("{name}")
-    inputs = tokenizer("The people", return_tensors="pt")
+    inputs = tokenizer({prompt}, return_tensors="pt")
     print(tokenizer.decode(model.generate(**inputs, max_new_tokens=100, do_sample=True)[0]))
 """)
 
@@ -65,7 +106,7 @@ def told(run: Run) -> list[str]:
     if not run.checkpoint:
         return [f"Weights: read from {run.which}"]
     state = run.checkpoint.state
-    data = leaves({"dataset": run.config.get("dataset")})
+    data = leaves(portable({"dataset": run.config.get("dataset")}))
     return [
         f"Data: {', '.join(f'{path}={shown(value)}' for path, value in data.items())}",
         f"Weights: {run.which}, after step {state.step:,}, {state.tokens:,} tokens, {state.training:,.0f} s of "

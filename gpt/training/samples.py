@@ -70,5 +70,14 @@ def first_words(data: Prepared) -> str:
     text = data.tokenizer.decode(ids[: ids.index(end)] if whole else ids)
     if whole and len(text.strip()) <= PROMPT:
         return ""
+    return opening(text)
+
+
+def opening(text: str) -> str:
+    """So much of a text's first line as makes a prompt.
+
+    >>> opening(" Some men are born posthumously"), opening("")
+    ('Some men are born', '')
+    """
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= PROMPT else line[:PROMPT].rpartition(" ")[0] or line[:PROMPT]

@@ -4,7 +4,7 @@ import pytest
 import torch
 import yaml
 
-from gpt.config import UserError
+from gpt.config import ROOT, UserError
 from gpt.export import card
 from gpt.export.export import ExportSettings, export
 from gpt.model.config import GPTConfig
@@ -37,6 +37,20 @@ def test_the_best_checkpoint_is_written_and_said(trained, root, tmp_path, capsys
     assert "The last 3 rows of the table stand for no token" in text
     assert 'AutoModelForCausalLM.from_pretrained("out")' in text
     assert list(tmp_path.glob(".exporting-*")) == []
+
+
+def test_a_card_begins_as_the_data_and_tells_no_folders(make_run, root, tmp_path):
+    text = {"name": "text", "path": "/home/ada/emma.txt", "validation_path": str(ROOT / "gpt/**/*.py")}
+    settings = {"model": MODEL.model_dump(), "dataset": text, "init": "runs/first"}
+    run = make_run(root / "mine", config=MODEL, settings=settings)
+    run.keep_sample(1, "Emma Woodhouse, handsome, clever")
+    export(ExportSettings(to=str(tmp_path / "out")), None)
+    told = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert 'tokenizer("Emma Woodhouse,", ' in told
+    assert "dataset.path='emma.txt', dataset.validation_path='gpt/**/*.py'" in told
+    assert "init: runs/first" in told
+    assert "ada" not in told.replace("adamw", "")
+    assert str(ROOT) not in told
 
 
 def test_an_unevaluated_checkpoint_is_the_last(make_run, root, tmp_path, capsys):
