@@ -134,6 +134,8 @@ def prepare_device(device: torch.device) -> None:
 def check_memory(model: nn.Module, device: torch.device, parts: int = 1) -> None:
     """Refuse a model whose training cannot fit: 16 bytes a parameter, for weight, gradient and AdamW's two moments.
 
+    4 of one that is frozen.
+
     Args:
         model: may be on meta.
         device: where it shall be trained.
@@ -142,7 +144,7 @@ def check_memory(model: nn.Module, device: torch.device, parts: int = 1) -> None
     Raises:
         UserError: that alone is more than the device's memory.
     """
-    needed = 16 * sum(parameter.numel() for parameter in model.parameters())
+    needed = sum((16 if parameter.requires_grad else 4) * parameter.numel() for parameter in model.parameters())
     if device.type == "cuda":
         needed, memory = needed // parts, torch.cuda.get_device_properties(device).total_memory
     else:

@@ -12,7 +12,15 @@ from torch.utils._pytree import tree_leaves
 
 from gpt.config import RunError, UserError, variant_class, variant_names
 from gpt.data.batches import Batches
-from gpt.device import Precision, choose_device, choose_precision, compile_forward, keep_compiled, prepare_device
+from gpt.device import (
+    Precision,
+    check_memory,
+    choose_device,
+    choose_precision,
+    compile_forward,
+    keep_compiled,
+    prepare_device,
+)
 from gpt.generation.decoder import Decoder
 from gpt.generation.reader import prefill
 from gpt.generation.sampler import SamplerSettings, next_token
@@ -309,3 +317,12 @@ def test_a_compiled_loss_must_be_the_eager_one(monkeypatch, eager, compiled, goo
         assert compile_forward(model, "on", 0.0, probe, random=False) == (model, "off (it failed)")
     if math.isfinite(compiled):  # by dropout the two differ, and are not compared
         assert compile_forward(model, "strict", 0.0, probe, random=True) == (forward, "on")
+
+
+def test_frozen_parameters_need_no_gradient_s_memory():
+    """A tenth of the memory's bytes as parameters: 16 of each are too much, 4 are not."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    large = torch.nn.Linear(1, memory // 10, bias=False, device="meta")
+    with pytest.raises(UserError, match=rf"take {1.6 * memory / 1e9:,.1f} GB, this cpu has"):
+        check_memory(large, torch.device("cpu"))
+    check_memory(large.requires_grad_(False), torch.device("cpu"))

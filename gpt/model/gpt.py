@@ -163,15 +163,16 @@ class GPT(nn.Module):
     def flops_per_token(self) -> int:
         """Floating-point operations to train on one token of a full context (Chowdhery et al. 2022, appendix B).
 
-        6 for each parameter (2 forward, 4 backward) but those of tables that are only looked up, which the head is not,
-        and 12 · n_head · head_dim in each layer for every key that a query is compared with: the whole context, or as
-        much as the attention looks at.
+        6 for each parameter (2 forward, 2 for its own gradient, 2 for that of what it is applied to), 4 for a frozen
+        one, none for those of tables that are only looked up, which the head is not; and 12 · n_head · head_dim in each
+        layer for every key that a query is compared with: the whole context, or as much as the attention looks at.
         """
         c = self.config
         tables = [self.position] if self.head is None else [self.position, self.embedding]
-        looked_up = sum(p.numel() for table in tables for p in table.parameters())
+        looked_up = {p for table in tables for p in table.parameters()}
+        applied = [(4 + 2 * p.requires_grad) * p.numel() for p in self.parameters() if p not in looked_up]
         attention = 12 * c.n_head * c.head_size * sum(attention.compared(c.context) for attention in self.attentions)
-        return 6 * (self.count_parameters() - looked_up) + attention
+        return sum(applied) + attention
 
 
 def token_losses(logits: Tensor, targets: Tensor) -> Tensor:

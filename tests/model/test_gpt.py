@@ -151,9 +151,11 @@ def test_flops_by_hand(build):
     # qkv 2·6, output 2·2, feedforward 2·3 twice, three norms of 2, head 2·5
     assert model.count_parameters() == 12 + 4 + 12 + 6 + 10
     assert model.flops_per_token() == 6 * 44 + 12 * 1 * 2 * 4
+    model.blocks[0].requires_grad_(False)  # of its 28 and two norms' 4, and nothing of the table and the last norm
+    assert model.flops_per_token() == 4 * 32 + 6 * 12 + 12 * 1 * 2 * 4
     untied = build(n_layer=1, n_head=1, d_model=2, feedforward={"name": "relu2", "hidden": 3}, position="learned",
                    vocab_size=5, context=4, qk_norm=False, tied=False)  # fmt: skip
-    assert untied.flops_per_token() == model.flops_per_token(), "tables that are looked up take no product"
+    assert untied.flops_per_token() == 6 * 44 + 12 * 1 * 2 * 4, "tables that are looked up take no product"
 
 
 @pytest.mark.parametrize(
