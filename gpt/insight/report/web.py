@@ -42,7 +42,7 @@ def as_html(run: Record) -> str:
         TEMPLATE,
         {"charts": charts(run)},
         name=str(run.settings.get("name", "")) or run.folder.absolute().name,
-        folder=run.folder.absolute().name,
+        folder="/".join(run.folder.absolute().parts[-2:]),  # a job of a sweep is but a number
         outcome=list(outcome(run)),
         samples=few(run.samples),
         untold=max(0, len(run.samples) - SAMPLES),

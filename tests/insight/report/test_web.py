@@ -35,6 +35,7 @@ def plain(html):
 
 def test_what_came_of_it_is_told(folder):
     words = plain(as_html(read(folder)))
+    assert f" {folder.parent.name}/run " in words
     assert (
         "validation 3.0000 nats per token (perplexity 20.1), 2.0000 bits per byte, the lowest, after step 20" in words
     )
