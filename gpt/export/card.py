@@ -11,11 +11,11 @@ from typing import Any
 import yaml
 
 from gpt.checkpoint import State
-from gpt.config import ROOT, UserError, leaves, parse, shown
+from gpt.config import ROOT, UserError, leaves, one_line, parse, shown
 from gpt.interop.hugging_face.architecture import Architecture
 from gpt.run import Run
 from gpt.run_folder import read_metrics
-from gpt.run_notes import read_samples
+from gpt.run_notes import read_samples, read_summary
 from gpt.training.command import command
 from gpt.training.samples import opening
 from gpt.training.settings import TrainSettings
@@ -40,11 +40,11 @@ def written(run: Run, architecture: Architecture, name: str, remarks: Sequence[s
     """
     c = run.model.config
     sections = [
-        f"---\n{in_yaml(HEADER)}---\n\n# {name}",
+        f"---\n{in_yaml(HEADER)}---\n\n# {one_line(name)}",
         f"A {architecture.class_name} of {run.model.count_parameters():,} parameters: {c.n_layer} layers of "
         f"{c.d_model}, {c.n_head} query heads over {c.kv_heads} key/value, context {c.context}, {c.vocab_size:,} rows "
         "in the vocabulary's table. Trained with tiny-gpt; weights are fp32, as trained.",
-        f"```python\n{OPENING.format(name=name, prompt=prompt(run))}```",
+        f"```python\n{OPENING.format(name=in_quotes(name), prompt=in_quotes(prompt(run)))}```",
         "## Training\n\n" + "\n".join(f"- {line}" for line in told(run)),
         *(f"```sh\n{line}\n```" for line in typed(run)),
         "## Tokenizer\n\n" + "\n".join(f"- {line}" for line in tokenizer_lines(run, remarks)),
@@ -85,19 +85,26 @@ def portable(settings: Any, key: str = "") -> Any:
 
 
 def prompt(run: Run) -> str:
-    """A text to begin with, as Python writes it: as the model's own last one begins, which begins as its data do."""
+    """A text to begin with: as the model's own last one begins, which begins as its data do."""
     samples = read_samples(run.folder, until=run.checkpoint.state.step) if run.checkpoint else []
     text = opening(samples[-1].text) if samples else ""
-    return json.dumps(text or PROMPT, ensure_ascii=False)
+    return text or PROMPT
+
+
+def in_quotes(text: str) -> str:
+    """As Python may write it."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 OPENING = textwrap.dedent("""\
+    # pip install torch transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained("{name}")
-    model = AutoModelForCausalLM.from_pretrained("{name}")
+    tokenizer = AutoTokenizer.from_pretrained({name})
+    model = AutoModelForCausalLM.from_pretrained({name})
     inputs = tokenizer({prompt}, return_tensors="pt")
-    print(tokenizer.decode(model.generate(**inputs, max_new_tokens=100, do_sample=True)[0]))
+    (written,) = model.generate(**inputs, max_new_tokens=100, do_sample=True)
+    print(tokenizer.decode(written, skip_special_tokens=True))
 """)
 
 
@@ -107,8 +114,9 @@ def told(run: Run) -> list[str]:
         return [f"Weights: read from {run.which}"]
     state = run.checkpoint.state
     data = leaves(portable({"dataset": run.config.get("dataset")}))
+    settings = ", ".join(f"{path}={shown(value)}" for path, value in data.items())
     return [
-        f"Data: {', '.join(f'{path}={shown(value)}' for path, value in data.items())}",
+        f"Data: {read_summary(run.folder).get('data') or settings}",
         f"Weights: {run.which}, after step {state.step:,}, {state.tokens:,} tokens, {state.training:,.0f} s of "
         f"training on {state.device} in {state.precision}",
         f"Validation: {losses(run, state)}",
@@ -121,7 +129,9 @@ def losses(run: Run, state: State) -> str:
         return "these weights were not evaluated"
     rows: list[dict[str, Any]] = read_metrics(run.folder, until=state.step)
     bits = [row["validation_bits_per_byte"] for row in rows if row["step"] == str(state.step)]
-    per_byte = next((f", {float(text):.4f} bits per byte" for text in bits if text), "")
+    per_byte = ""
+    with suppress(ValueError):  # anybody may have written the file
+        per_byte = next((f", {float(text):.4f} bits per byte" for text in bits if text), "")
     return f"{state.validation_loss:.4f} nats per token{per_byte}"
 
 

@@ -34,7 +34,13 @@ class ExportSettings(Config):
 
 
 def export(settings: ExportSettings, _: Path | None) -> None:
-    """Write the folder whole or not at all, and say which weights are in it."""
+    """Write the folder whole or not at all, and say which weights are in it.
+
+    Raises:
+        UserError: there is no such run, no class holds its model, or the folder cannot be written.
+    """
+    if settings.to == "":
+        raise UserError("to: expected a folder, got nothing")
     to = Path(settings.to)
     refuse_taken(to)
     run = load(settings.run, "cpu", "fp32")
@@ -68,7 +74,8 @@ def write_folder(run: Run, to: Path) -> list[str]:
         aside = place / "model"
         aside.mkdir()
         remarks = write(architecture, run.model, run.tokenizer, aside)
-        (aside / "README.md").write_text(card.written(run, architecture, to.absolute().name, remarks), encoding="utf-8")
+        text = card.written(run, architecture, to.absolute().name, remarks)
+        (aside / "README.md").write_bytes(text.encode(errors="replace"))  # a folder's name need not be UTF-8
         for path in (*aside.iterdir(), aside):
             sync(path)
         if to.is_dir():

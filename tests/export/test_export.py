@@ -1,5 +1,7 @@
 """`python -m gpt export`: a folder that is whole or not there."""
 
+import ast
+
 import pytest
 import torch
 import yaml
@@ -75,6 +77,31 @@ def test_an_empty_folder_is_taken(trained, tmp_path):
     (tmp_path / "out").mkdir()
     export(ExportSettings(to=str(tmp_path / "out")), None)
     assert (tmp_path / "out" / "config.json").is_file()
+
+
+@pytest.mark.parametrize("name", ['a "quoted" {name}', "two\nlines", "私", "no utf-8 \udcff"])
+def test_the_card_opens_a_folder_of_any_name(name, trained, tmp_path):
+    export(ExportSettings(to=str(tmp_path / name)), None)
+    text = (tmp_path / name / "README.md").read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0]
+    (opened,) = {
+        call.args[0].value
+        for call in ast.walk(ast.parse(code))
+        if isinstance(call, ast.Call) and "from_pretrained" in ast.dump(call.func)
+    }
+    assert opened == name.replace("\udcff", "?")
+    assert text.split("---\n\n")[1].startswith(f"# {' '.join(opened.split())}\n\n")
+
+
+def test_metrics_that_are_no_numbers_are_not_said(trained, tmp_path):
+    trained.log({"step": 1, "validation_loss": 2.5, "validation_bits_per_byte": "harm"})
+    export(ExportSettings(to=str(tmp_path / "out")), None)
+    assert "Validation: 2.5000 nats per token\n" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_no_name_is_no_folder(trained):
+    with pytest.raises(UserError, match="to: expected a folder, got nothing"):
+        export(ExportSettings(to=""), None)
 
 
 def test_what_fails_leaves_nothing(trained, tmp_path, monkeypatch):
