@@ -80,11 +80,12 @@ def checked(settings: Mapping[str, Any]) -> GPTConfig:
 
 @contextmanager
 def told_of(path: Path) -> Iterator[None]:
-    """Have what is wrong in a file told with its path."""
+    """Have what is wrong in a file told with its path, once."""
     try:
         yield
     except UserError as error:
-        raise UserError(f"run: {path}: {str(error).removeprefix('run: ')}") from None
+        told = str(error).removeprefix("run: ")
+        raise UserError(f"run: {told}" if str(path) in told else f"run: {path}: {told}") from None
 
 
 def refuse_misfit(path: Path, found: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> None:

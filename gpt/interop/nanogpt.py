@@ -41,6 +41,8 @@ ALWAYS: Mapping[str, Any] = {
 """What all its models have."""
 PADDED = 50304
 """Rows of its table unless told otherwise: GPT-2's 50,257 tokens, and as many as make a multiple of 64."""
+TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Of the numbers in its weights."""
 COMPILED = "_orig_mod."
 BUFFER = ".attn.bias"
 """How the name of a mask ends, which old versions of PyTorch need."""
@@ -63,8 +65,8 @@ class NanoGpt(Foreign):
         content = read(self.file)
         with told_of(self.file):
             config = configured(content["model_args"])
+            self.tensors = named(content["model"])
         super().__init__(f"nanogpt:{self.file.absolute()}", self.file.parent, config)
-        self.tensors = named(content["model"])
         self.data = trained_on(content)
         """The data set that it was trained on, where it says so."""
         self._check()
@@ -83,7 +85,7 @@ class NanoGpt(Foreign):
         meta, rows = self.folder.absolute() / META, self.config.vocab_size
         if meta.exists():
             with told_of(meta):
-                return of_characters(read_json(meta))
+                return of_as_many(of_characters(read_json(meta)), rows)
         if rows not in (50257, PADDED):
             pickled = f"data/{self.data}/meta.pkl"
             code = f"import json, pickle; m = pickle.load(open('{pickled}', 'rb')); json.dump(m, open('{meta}', 'w'))"
@@ -141,9 +143,13 @@ def named(state: Mapping[Any, Any]) -> dict[str, Tensor]:
         UserError: something else is among them.
     """
     if not all(isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in state.items()):
-        raise UserError("run: the checkpoint's model holds something else than tensors; name another")
+        raise UserError("the checkpoint's model holds something else than tensors; name another")
     plain = {name.removeprefix(COMPILED): tensor for name, tensor in state.items()}
-    return {name: tensor for name, tensor in plain.items() if not name.endswith(BUFFER)}
+    found = {name: tensor for name, tensor in plain.items() if not name.endswith(BUFFER)}
+    for name, tensor in found.items():
+        if tensor.dtype not in TYPES or tensor.layout is not torch.strided or tensor.device.type != "cpu":
+            raise UserError(f"{name} holds no fractional numbers of 16, 32 or 64 bits; name another")
+    return found
 
 
 def trained_on(content: Mapping[str, Any]) -> str:
@@ -151,6 +157,20 @@ def trained_on(content: Mapping[str, Any]) -> str:
     config = content.get("config")
     name = config.get("dataset") if isinstance(config, dict) else None
     return name if isinstance(name, str) and name.replace("_", "").isalnum() else "shakespeare_char"
+
+
+def of_as_many(tokenizer: Char, rows: int | None) -> Char:
+    """The tokenizer, which must have a character for each row: nanoGPT makes its table so.
+
+    Raises:
+        UserError: it has more, or fewer.
+    """
+    if tokenizer.vocab_size != rows:
+        raise UserError(
+            f"these are {tokenizer.vocab_size} characters, and the weights have {rows} rows: they are of another data "
+            "set; make it from the meta.pkl of the right one"
+        )
+    return tokenizer
 
 
 def of_characters(meta: Mapping[str, Any]) -> Char:

@@ -190,9 +190,25 @@ def test_weights_that_do_not_fit_are_refused(save):
     state = state_of(ARGS)
     with pytest.raises(UserError, match=r"ln_f\.weight is \(31,\), by the configuration \(32,\)"):
         NanoGpt(str(save({**state, "transformer.ln_f.weight": torch.zeros(31)})))
-    with pytest.raises(UserError, match="something else than tensors"):
+    with pytest.raises(UserError, match=r"ckpt\.pt: .*something else than tensors"):
         NanoGpt(str(save({**state, "transformer.ln_f.weight": 5})))
     with pytest.raises(UserError, match=r"lm_head\.weight is not transformer\.wte\.weight"):
         NanoGpt(str(save({**state, "lm_head.weight": torch.zeros(3, 32)}))).weights()
     with pytest.raises(UserError, match="not all finite"):
         NanoGpt(str(save({**state, "transformer.ln_f.weight": torch.full((32,), torch.nan)}))).weights()
+
+
+@pytest.mark.parametrize("harm", [torch.Tensor.int, torch.Tensor.bool, torch.Tensor.to_sparse, lambda t: t.to("meta")])
+def test_weights_that_are_no_plain_numbers_are_refused(save, harm):
+    state = state_of(ARGS)
+    name = "transformer.wpe.weight"
+    with pytest.raises(UserError, match=rf"ckpt\.pt: {name} holds no fractional numbers of 16, 32 or 64 bits"):
+        NanoGpt(str(save({**state, name: harm(state[name])})))
+
+
+@pytest.mark.parametrize("characters", ["\n", "\nabc"])
+def test_the_characters_of_another_data_set_are_refused(save, characters):
+    file = save()
+    (file.parent / "meta.json").write_text(json.dumps({"itos": list(characters)}))
+    with pytest.raises(UserError, match=rf"meta\.json: these are {len(characters)} characters, .* have 3 rows"):
+        NanoGpt(str(file)).tokenizer()

@@ -96,5 +96,6 @@ def rotary(theirs: Mapping[str, Any]) -> dict[str, Any]:
         raise refused("rope_type", found if "rope_type" not in found else kind, "default and linear")
     if angles.get("partial_rotary_factor", 1.0) != 1.0:
         raise refused("partial_rotary_factor", angles["partial_rotary_factor"], "1.0")
-    factor = found.get("factor", 1.0) if kind == "linear" else 1.0
-    return {"position.base": angles.get("rope_theta") or 10000.0, "position.factor": factor}
+    base = angles.get("rope_theta")
+    factor = found.get("factor") if kind == "linear" else 1.0
+    return {"position.base": 10000.0 if base is None else base, "position.factor": factor}

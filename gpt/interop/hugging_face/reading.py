@@ -1,7 +1,7 @@
 """A folder of Hugging Face's as a model of ours: `hf:FOLDER`, or `hf:NAME` of a model on its Hub.
 
 config.json, model.safetensors or the shards that model.safetensors.index.json names, tokenizer.json. Names and shapes
-are compared with the configuration before a weight is read.
+are compared with the configuration before a weight is read. A file may be a link, as all are in the Hub's cache.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gpt.config import UserError, shown
 from gpt.data.tokenizer import Tokenizer
-from gpt.files import is_own, read_json
+from gpt.files import read_json
 from gpt.interop.foreign import Foreign, checked, empty, refuse_misfit, told_of
 from gpt.interop.hugging_face.architecture import Architecture
 from gpt.interop.hugging_face.architectures import ARCHITECTURES
@@ -126,7 +126,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if folder.is_dir() and not (folder / CONFIG).exists():
         raise UserError(f"run: {folder} holds no {CONFIG}; name a folder that transformers wrote")
     with told_of(folder):
-        return read_json(folder / CONFIG)
+        return read_json((folder / CONFIG).resolve())
 
 
 def known(folder: Path, theirs: Mapping[str, Any]) -> Architecture:
@@ -151,7 +151,7 @@ def shards(folder: Path) -> list[Path]:
     Raises:
         UserError: there are none, or only pickles; the index names what is not there, or not in the folder.
     """
-    if is_own(folder / WEIGHTS):
+    if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).exists():
         pickles = sorted(path.name for path in folder.glob("*.bin"))
@@ -162,9 +162,9 @@ def shards(folder: Path) -> list[Path]:
             )
         raise UserError(f"run: {folder} holds no {WEIGHTS}; name a folder that transformers wrote")
     with told_of(folder):
-        named = read_json(folder / INDEX).get("weight_map")
+        named = read_json((folder / INDEX).resolve()).get("weight_map")
     names = sorted({*map(str, named.values())}) if isinstance(named, dict) else []
     for name in names or ["a shard"]:
-        if Path(name).name != name or not is_own(folder / name):
+        if Path(name).name != name or not (folder / name).is_file():
             raise UserError(f"run: {folder / INDEX} names {shown(name)}, which is no file there; get the files again")
     return [folder / name for name in names]

@@ -203,7 +203,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         found = next((ours for ours in candidates(content) if described(ours) == content), None)
     except (ValueError, LookupError, TypeError, AttributeError):  # somebody else's
         found = None
-    return found or read(folder, "init")
+    return found or read(folder, "run")
 
 
 def candidates(content: dict[str, Any]) -> Iterator[Tokenizer]:

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
@@ -175,6 +176,8 @@ def change(folder, **settings):
     [
         ("llama, multi-head", {"rope_parameters": {"rope_type": "llama3", "factor": 8.0}}, "rope_type is 'llama3'"),
         ("llama, multi-head", {"rope_scaling": {"type": "dynamic", "factor": 8.0}}, "rope_type is "),
+        ("llama, multi-head", {"rope_scaling": {"type": "linear"}}, "model.position.factor: expected a valid number"),
+        ("llama, multi-head", {"rope_theta": 0, "rope_parameters": None}, "model.position.base: expected "),
         ("qwen3", {"rope_parameters": {"rope_type": "yarn", "factor": 8.0}}, "rope_type is 'yarn', which no"),
         ("qwen3", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"),
         ("qwen3", {"attention_bias": True}, "attention_bias is true, which no model here has; false can be read"),
@@ -296,3 +299,32 @@ def test_our_names_are_all_in_the_tables(random_model, shape):
     ours = random_model(shape)
     named = weights(holding(ours), empty(ours.config))
     assert sum(tensor.numel() for tensor in named.values()) == GPT(ours.config).count_parameters()
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_files_may_be_links_as_in_the_hubs_cache(written, tmp_path, sharded):
+    _, folder = written()
+    if sharded:
+        (folder / "model.safetensors").rename(folder / "one.safetensors")
+        index = {"weight_map": {"model.norm.weight": "one.safetensors"}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    write_tokenizer(Byte(), folder, 32)
+    (tmp_path / "snapshot").mkdir()
+    for path in folder.iterdir():
+        (tmp_path / "snapshot" / path.name).symlink_to(path)
+    model, tokenizer = HuggingFace(str(tmp_path / "snapshot")).load(CPU)
+    assert model.config.vocab_size == 257
+    assert tokenizer.encode("a") == [97]
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_text("{")])
+def test_a_file_is_named_once(written, harm):
+    _, folder = written()
+    write_tokenizer(Byte(), folder, 32)
+    for name in ("tokenizer.json", "config.json"):
+        harm(folder / name)
+        with pytest.raises(UserError) as error:
+            HuggingFace(str(folder)).tokenizer()
+        assert str(error.value).count(str(folder)) == 1
+        assert "init" not in str(error.value)
+        (folder / name).unlink(missing_ok=True)

@@ -214,7 +214,7 @@ def test_a_model_s_tokenizer_is_read_and_written_again(name, models, tmp_path):
 
 @pytest.mark.parametrize("content", [{}, [], {"model": {}}, {"model": {"vocab": {"a": 0}}, "pre_tokenizer": None}])
 def test_a_folder_without_a_tokenizer_is_one_line(content, tmp_path):
-    with pytest.raises(UserError, match=r"^init: there is no .*tokenizer\.json; name a folder that has"):
+    with pytest.raises(UserError, match=r"^run: there is no .*tokenizer\.json; name a folder that has"):
         read_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(UserError, match=r"tokenizer\.json: ") as error:
