@@ -77,6 +77,8 @@ def show_memory(memory: Memory, settings: TrainSettings, accumulate: int, free: 
     rows = settings.batch_size // accumulate
     at_once = f"{rows} x {settings.model.context} tokens at once"
     room = "" if free is None else f"; {size(free)} are free"
+    fit = settings.accumulate == "auto" and (free is None or memory.resident <= free)
+    parts = f"; an update in {accumulate} parts{' that fit' if fit else ''}" if accumulate > 1 else ""
     with_what = "with what lives for a moment and what libraries take"
     section(
         "memory",
@@ -84,7 +86,7 @@ def show_memory(memory: Memory, settings: TrainSettings, accumulate: int, free: 
             ("weights", size(memory.weights)),
             ("gradients", size(memory.gradients)),
             ("optimizer", f"{size(memory.optimizer)}, {settings.optimizer.name}"),
-            ("activations", f"{size(memory.activations)}, {at_once}" + parts_of(settings, accumulate)),
+            ("activations", f"{size(memory.activations)}, {at_once}" + parts),
             (
                 "at the peak",
                 f"about {size(memory.resident)}, {with_what}{room}",
@@ -93,21 +95,15 @@ def show_memory(memory: Memory, settings: TrainSettings, accumulate: int, free: 
     )
 
 
-def parts_of(settings: TrainSettings, accumulate: int) -> str:
-    """How an update is cut, where it is."""
-    chosen = " that fit" if settings.accumulate == "auto" else ""
-    return f"; an update in {accumulate} parts{chosen}" if accumulate > 1 else ""
-
-
-def show_too_much(memory: Memory, free: int) -> None:
-    """Why there is no time."""
+def show_too_much(memory: Memory, free: int, divisible: bool) -> None:
+    """Why there is no time, and what to do: where it is `divisible`, to make an update in more parts."""
+    parts = "more of accumulate, a smaller batch_size or " if divisible else ""
     section(
         "time",
         [
             (
                 "not measured",
-                f"an update takes {size(memory.resident)}, {size(free)} are free; take more of accumulate, a smaller "
-                "batch_size or a smaller model",
+                f"an update takes {size(memory.resident)}, {size(free)} are free; take {parts}a smaller model",
             )
         ],
     )

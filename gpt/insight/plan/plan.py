@@ -1,5 +1,6 @@
 """`python -m gpt plan`: what a training would cost, before it begins."""
 
+from bisect import bisect_left
 from pathlib import Path
 
 import torch
@@ -52,7 +53,7 @@ def plan(settings: TrainSettings, run_dir: Path | None) -> dict[str, str]:
     page.show_model(model, by_part(model), cached)
     page.show_memory(memory, settings, accumulate, free)
     if free is not None and memory.resident > free:
-        page.show_too_much(memory, free)
+        page.show_too_much(memory, free, accumulate < settings.batch_size)
         return page.columns(model, memory, None)
     timing = measured(settings, text, precision, accumulate, origin.compile(settings.compile, precision))
     horizon = origin.start(settings.horizon(), Processes(device))
@@ -72,8 +73,16 @@ def divided(settings: TrainSettings, vocabulary: int, precision: Precision, free
     """In how many micro-steps an update is made, for `auto` as few as fit into what is free; and what it takes."""
     if settings.accumulate != "auto":
         return settings.accumulate, training_memory(settings, vocabulary, precision, settings.accumulate)
-    for number in (n for n in range(1, settings.batch_size + 1) if settings.batch_size % n == 0):
-        memory = training_memory(settings, vocabulary, precision, number)
-        if free is None or memory.resident <= free:
-            break
-    return number, memory
+    parts = [n for n in range(1, settings.batch_size + 1) if settings.batch_size % n == 0]
+    tried: dict[int, Memory] = {}
+
+    def fits(number: int) -> bool:
+        tried[number] = training_memory(settings, vocabulary, precision, number)
+        return free is None or tried[number].resident <= free
+
+    # Halving what is left: to count what a large model takes lasts seconds each time.
+    last = len(parts) - 1
+    number = 1 if fits(1) else parts[bisect_left(parts, True, lo=min(1, last), hi=last, key=fits)]
+    if number not in tried:
+        fits(number)
+    return number, tried[number]

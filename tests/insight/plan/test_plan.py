@@ -9,6 +9,7 @@ from gpt.config import ROOT, UserError
 from gpt.device import choose_precision
 from gpt.insight.plan import plan as module
 from gpt.insight.plan import timing
+from gpt.insight.plan.memory import Memory
 from gpt.insight.plan.plan import divided, plan
 from gpt.insight.plan.text import Planned, planned, vocabulary
 
@@ -43,6 +44,32 @@ def test_what_does_not_fit_is_not_tried(settings, capsys, monkeypatch):
     monkeypatch.setattr(module, "measured", lambda *_: pytest.fail("it takes memory"))
     assert "steps" not in plan(settings(), None)
     assert "not measured" in capsys.readouterr().out
+
+
+def test_parts_that_do_not_fit_are_not_said_to(settings, capsys, monkeypatch):
+    monkeypatch.setattr(module, "free_bytes", lambda device: 1)
+    plan(settings("accumulate=auto"), None)
+    out = " ".join(capsys.readouterr().out.split())
+    assert "an update in 2 parts at the peak" in out
+    assert "are free; take a smaller model" in out
+    plan(settings("accumulate=1"), None)
+    assert "take more of accumulate" in " ".join(capsys.readouterr().out.split())
+
+
+def test_few_of_many_parts_are_tried(settings, monkeypatch):
+    tried = []
+
+    def memory(_settings, _vocabulary, _precision, number):
+        tried.append(number)
+        return Memory(0, 0, 0, 0, 0, 1024 // number)
+
+    monkeypatch.setattr(module, "training_memory", memory)
+    precision = choose_precision("fp32", torch.device("cpu"))
+    for free, parts, most in ((None, 1, 1), (1024, 1, 1), (1023, 2, 5), (100, 16, 5), (2, 512, 5), (1, 512, 5)):
+        tried.clear()
+        assert divided(settings("accumulate=auto", "batch_size=512"), 257, precision, free)[0] == parts
+        assert len(tried) <= most
+    assert divided(settings("accumulate=auto", "batch_size=1"), 257, precision, 1)[0] == 1
 
 
 def test_auto_takes_as_few_parts_as_fit(settings):
