@@ -116,7 +116,7 @@ def told(run: Run) -> list[str]:
     data = leaves(portable({"dataset": run.config.get("dataset")}))
     settings = ", ".join(f"{path}={shown(value)}" for path, value in data.items())
     return [
-        f"Data: {read_summary(run.folder).get('data') or settings}",
+        f"Data: {one_line(read_summary(run.folder).get('data', settings))}",
         f"Weights: {run.which}, after step {state.step:,}, {state.tokens:,} tokens, {state.training:,.0f} s of "
         f"training on {state.device} in {state.precision}",
         f"Validation: {losses(run, state)}",

@@ -22,7 +22,10 @@ def chosen(names: Sequence[str]) -> list[Path]:
     """
     folders = [Path(name) for name in names] or [runs.RUNS]
     found = [run for folder in folders for run in runs_of(folder)]
-    return list({run.resolve(): run for run in found}.values())
+    firsts: dict[Path, Path] = {}
+    for run in found:
+        firsts.setdefault(run.resolve(), run)
+    return list(firsts.values())
 
 
 def runs_of(folder: Path) -> list[Path]:

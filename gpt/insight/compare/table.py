@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from gpt.config import one_line
 from gpt.insight.compare.difference import Flat, cell, differing, flat, not_alike, typed_as
 from gpt.insight.record import Record
 from gpt.training.summary import duration
@@ -96,7 +97,9 @@ def compared(runs: Sequence[Record]) -> Comparison:
         return value is None, value or 0.0, run.name
 
     ordered = sorted(runs, key=place)
-    return Comparison(ordered, [flat(run.settings) for run in ordered], differing(whole), by_bits, edited)
+    # What is damaged says nothing of what tells the others apart.
+    checked = [flat(run.settings) for run in runs if run.checked] or whole
+    return Comparison(ordered, [flat(run.settings) for run in ordered], differing(checked), by_bits, edited)
 
 
 def texts(runs: Sequence[Record]) -> set[str]:
@@ -145,7 +148,7 @@ def grid(comparison: Comparison, width: int) -> Table:
     roomy = {measure.label for measure in MEASURES if measure.roomy}
     names = header(comparison)
     kept = [i for i, name in enumerate(names) if name not in roomy]
-    lines = [[row[i] for i in kept] for row in [names, *rows(comparison)]]
+    lines = [[one_line(row[i]) for i in kept] for row in [names, *rows(comparison)]]
     settings = len(names) - len(MEASURES) - 2
     if settings > 1 and sum(max(map(len, column)) + GAP for column in zip(*lines, strict=True)) > width:
         lines = [in_one(lines[0], line, settings) for line in lines]
@@ -156,6 +159,11 @@ def grid(comparison: Comparison, width: int) -> Table:
     for line in lines[1:]:
         made.add_row(*map(Text, line))
     return made
+
+
+def plain(text: str) -> Text:
+    """A cell: names of folders, and words out of files that anybody wrote, are shown and not obeyed."""
+    return Text(one_line(text))
 
 
 def in_one(names: Sequence[str], line: Sequence[str], many: int) -> list[str]:
@@ -172,7 +180,7 @@ def differences(comparison: Comparison) -> Table:
     """Of two runs, the settings that differ, for the terminal."""
     made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for name in ("setting", *(run.name for run in comparison.runs)):
-        made.add_column(Text(name), overflow="fold")
+        made.add_column(plain(name), overflow="fold")
     for path, one, other in comparison.pair:
-        made.add_row(*map(Text, (path, one or "-", other or "-")))
+        made.add_row(*map(plain, (path, one or "-", other or "-")))
     return made

@@ -37,6 +37,11 @@ def test_a_sweep_stands_for_its_jobs_and_no_run_comes_twice(here):
     assert found == ["runs/sweep/1", "runs/sweep/2", "runs/one"]
 
 
+def test_a_run_bears_the_first_of_its_names(here):
+    (here / "runs" / "there").symlink_to(here / "runs")
+    assert names(chosen([])) == ["half", "one", "sweep/1", "sweep/2"]
+
+
 @pytest.mark.parametrize(
     "name, told",
     [("nope", "is not there"), ("runs/sweep/sweep.csv", "is no folder"), ("runs/study", "holds no run")],

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpt.insight import terminal
-from gpt.insight.compare.table import as_csv, compared, grid
+from gpt.insight.compare.table import as_csv, compared, differences, grid
 from gpt.insight.record import read
 
 
@@ -85,3 +85,22 @@ def test_of_two_runs_every_setting_that_differs_is_listed(trained):
 def test_three_runs_or_one_without_settings_are_no_pair(three, tmp_path):
     assert compared(three).pair == []
     assert compared([three[0], read(tmp_path)]).pair == []
+
+
+def test_a_damaged_run_tells_no_setting_apart(trained, tmp_path):
+    runs = [trained("one"), trained("two", "seed=7"), trained("three")]
+    (runs[2] / "config.yaml").write_text("name: 5\n")
+    found = compared([read(folder) for folder in runs])
+    assert found.paths == ["seed"]
+    assert [run.status for run in found.runs if run.folder == runs[2]] == [
+        "damaged: name: expected a valid string, got 5"
+    ]
+
+
+def test_a_terminal_does_not_obey_a_folder_s_name(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pair = compared([read(trained("plain", "seed=7")), read(trained("red\x1b[31m\nline"))])
+    terminal.show(grid(pair, 120), differences(pair))
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert out.count("red\\x1b[31m line") == 2
