@@ -48,7 +48,8 @@ def as_json(data: Mapping[str, Any]) -> Markup:
     >>> print(as_json({"prompt": "</script>"}))
     {"prompt":"\u003c/script\u003e"}
     """
-    return Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).translate(ESCAPES))
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.translate(ESCAPES))
 
 
 def write(path: Path, html: str) -> Path:

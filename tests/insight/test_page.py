@@ -46,6 +46,11 @@ def test_a_hostile_text_is_text_in_the_body_and_in_the_data(template):
     assert "<!--" not in html
 
 
+def test_half_of_a_surrogate_pair_is_a_question_mark_in_the_data_too(template, tmp_path):
+    path = write(tmp_path / "page.html", build(template, {"name": "\udcff私"}, name="x"))
+    assert data_of(path.read_text(encoding="utf-8")) == {"name": "?私"}
+
+
 def test_nothing_comes_from_elsewhere(template):
     html = build(template, {}, name="x")
     assert [link for link in re.findall(r"(?:src|href)=(\S+?)>", html) if not link.startswith('"data:')] == []
