@@ -73,6 +73,11 @@ class Record:
         return float(np.median(numbers)) if numbers.size else None
 
     @property
+    def computed(self) -> str:
+        """On what kind of device the last checkpoint was, and whether compiled; empty where there is none."""
+        return f"{self.state.device}{', compiled' if self.state.compiled else ''}" if self.state else ""
+
+    @property
     def seconds(self) -> float | None:
         """How long it trained, evaluations and compilation included."""
         return self.last("elapsed") if self.state is None else max(self.last("elapsed") or 0, self.state.elapsed)

@@ -17,6 +17,9 @@ from gpt.training.summary import duration
 GAP = 2
 """Spaces between two columns in the terminal."""
 
+COMPUTED = "computed"
+"""The column, among those of settings, of what computed a run."""
+
 COUNTED_APART = ("tokenizer", "dataset")
 """Parts of the settings where runs whose losses cannot be compared differ: a token is not the same amount of text."""
 
@@ -97,9 +100,16 @@ def compared(runs: Sequence[Record]) -> Comparison:
         return value is None, value or 0.0, run.name
 
     ordered = sorted(runs, key=place)
+    settings = [{**flat(run.settings), **computed(run, runs)} for run in ordered]
     # What is damaged says nothing of what tells the others apart.
-    checked = [flat(run.settings) for run in runs if run.checked] or whole
-    return Comparison(ordered, [flat(run.settings) for run in ordered], differing(checked), by_bits, edited)
+    checked = [one for one, run in zip(settings, ordered, strict=True) if run.checked] or whole
+    return Comparison(ordered, settings, differing(checked), by_bits, edited)
+
+
+def computed(run: Record, runs: Sequence[Record]) -> Flat:
+    """What computed a run, by which speeds differ, where that is not the same for all of them."""
+    kinds = {run.computed for run in runs if run.computed}
+    return {COMPUTED: run.computed} if len(kinds) > 1 and run.settings else {}
 
 
 def texts(runs: Sequence[Record]) -> set[str]:
@@ -114,24 +124,24 @@ def as_csv(comparison: Comparison) -> str:
     """The table as comma-separated values, numbers in full, times in seconds."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["run", *map(typed_as, comparison.paths), *(measure.key for measure in MEASURES), "status"])
+    rows.writerow(["run", *(measure.key for measure in MEASURES), "status", *map(typed_as, comparison.paths)])
     for run, settings in zip(comparison.runs, comparison.settings, strict=True):
         cells = [cell(settings, path) for path in comparison.paths]
-        rows.writerow([run.name, *cells, *(measure.of(run) for measure in MEASURES), run.status])
+        rows.writerow([run.name, *(measure.of(run) for measure in MEASURES), run.status, *cells])
     return text.getvalue()
 
 
 def header(comparison: Comparison) -> list[str]:
     """The columns that people read; of two runs the settings stand in a table of their own."""
     paths = [] if comparison.pair else map(typed_as, comparison.paths)
-    return ["run", *paths, *(measure.label for measure in MEASURES), "status"]
+    return ["run", *(measure.label for measure in MEASURES), "status", *paths]
 
 
 def rows(comparison: Comparison) -> Iterator[list[str]]:
     """A text for each of the `header`, for each run."""
     for run, settings in zip(comparison.runs, comparison.settings, strict=True):
         cells = [] if comparison.pair else [cell(settings, path) for path in comparison.paths]
-        yield [run.name, *cells, *(told(measure, run) for measure in MEASURES), run.status]
+        yield [run.name, *(told(measure, run) for measure in MEASURES), run.status, *cells]
 
 
 def told(measure: Measure, run: Record) -> str:
@@ -153,9 +163,10 @@ def grid(comparison: Comparison, width: int) -> Table:
     if settings > 1 and sum(max(map(len, column)) + GAP for column in zip(*lines, strict=True)) > width:
         lines = [in_one(lines[0], line, settings) for line in lines]
     made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
-    for name in lines[0]:
+    for name, cells in zip(lines[0], zip(*lines, strict=True), strict=True):
         number = name in {measure.label for measure in MEASURES}
-        made.add_column(Text(name), justify="right" if number else "left", no_wrap=number, overflow="fold")
+        whole = number or (name == "run" and max(map(len, cells)) < width / 2)  # to be copied
+        made.add_column(Text(name), justify="right" if number else "left", no_wrap=whole, overflow="fold")
     for line in lines[1:]:
         made.add_row(*map(Text, line))
     return made
@@ -167,13 +178,13 @@ def plain(text: str) -> Text:
 
 
 def in_one(names: Sequence[str], line: Sequence[str], many: int) -> list[str]:
-    """A line of a table whose so many settings, which come second, stand in one column.
+    """A line of a table whose so many settings, which come last, stand in one column.
 
-    >>> in_one(["run", "seed", "clip", "loss"], ["a", "7", "", "3.5"], 2)
-    ['a', 'seed=7', '3.5']
+    >>> in_one(["run", "loss", "seed", "clip"], ["a", "3.5", "7", ""], 2)
+    ['a', '3.5', 'seed=7']
     """
-    told = [f"{name}={value}" for name, value in zip(names[1:], line[1 : many + 1], strict=False) if value]
-    return [line[0], "settings" if line is names else " ".join(told), *line[many + 1 :]]
+    told = [f"{name}={value}" for name, value in zip(names[-many:], line[-many:], strict=True) if value]
+    return [*line[:-many], "settings" if line is names else " ".join(told)]
 
 
 def differences(comparison: Comparison) -> Table:

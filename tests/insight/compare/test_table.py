@@ -24,20 +24,19 @@ def three(trained, tmp_path, monkeypatch):
 def test_csv_has_numbers_in_full(three):
     rows = list(csv.reader(io.StringIO(as_csv(compared(three)))))
     assert rows == [
-        ["run", "seed", "steps", "optimizer.lr", "validation_loss", "validation_bits_per_byte", "step", "loss",
-         "tokens_per_second", "elapsed", "status"],
-        ["two", "1337", "30", "0.5", "3.0", "2.0", "10.0", "4.0", "1500.0", "30.0", "finished"],
-        ["one", "1337", "30", "0.006", "4.0", "3.0", "20.0", "4.5", "200.0", "30.0", "finished"],
-        ["three", "7", "400", "0.006", "", "", "", "", "", "",
-         "no checkpoint"],
+        ["run", "validation_loss", "validation_bits_per_byte", "step", "loss", "tokens_per_second", "elapsed",
+         "status", "seed", "steps", "optimizer.lr"],
+        ["two", "3.0", "2.0", "10.0", "4.0", "1500.0", "30.0", "finished", "1337", "30", "0.5"],
+        ["one", "4.0", "3.0", "20.0", "4.5", "200.0", "30.0", "finished", "1337", "30", "0.006"],
+        ["three", "", "", "", "", "", "", "no checkpoint", "7", "400", "0.006"],
     ]  # fmt: skip
 
 
 def test_what_people_read(three, capsys):
     terminal.show(grid(compared(three), 120))
     lines = capsys.readouterr().out.splitlines()
-    assert " ".join(lines[0].split()) == "run seed steps optimizer.lr loss bits/byte tokens/s time status"
-    assert "two 1337 30 0.5 3.0000 2.0000 1,500 30 s finished" in [" ".join(line.split()) for line in lines]
+    assert " ".join(lines[0].split()) == "run loss bits/byte tokens/s time status seed steps optimizer.lr"
+    assert "two 3.0000 2.0000 1,500 30 s finished 1337 30 0.5" in [" ".join(line.split()) for line in lines]
     assert all(len(line) <= terminal.WIDTH for line in lines)
 
 
@@ -47,7 +46,7 @@ def test_many_settings_stand_in_one_column(trained, tmp_path, capsys, monkeypatc
     trained("two", "seed=1", "clip=0.5", "keep=2", "batch_size=4", "steps=40", losses=[3.0])
     terminal.show(grid(compared([read(tmp_path / "one"), read(tmp_path / "two"), read(trained("three"))]), 72))
     out = " ".join(capsys.readouterr().out.split())
-    assert out.startswith("run settings loss bits/byte tokens/s time status")
+    assert out.startswith("run loss bits/byte tokens/s time status settings")
     assert "clip=0.5" in out
 
 
@@ -70,6 +69,16 @@ def test_a_text_that_was_edited_under_its_name_is_told(trained):
     assert compared([old, with_text(new, old.state.data)]).sorted_by == ""
     begun = replace(new, settings={**new.settings, "init": "old"})  # the same text, and another's tokenizer
     assert compared([old, begun]).sorted_by == ""
+
+
+def test_what_computed_a_run_is_told_where_it_differs(trained):
+    """Speeds of a compiled run and of another do not compare."""
+    one, two, none = read(trained("one")), read(trained("two", "seed=7")), read(trained("three", losses=[], done=0))
+    assert compared([one, two, none]).paths == ["seed"]
+    compiled = replace(two, state=two.state.model_copy(update={"compiled": True}))
+    found = compared([one, compiled, none])
+    assert found.paths == ["seed", "computed"]
+    assert [settings.get("computed") for settings in found.settings] == ["cpu", "cpu, compiled", ""]
 
 
 def test_of_two_runs_every_setting_that_differs_is_listed(trained):
