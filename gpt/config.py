@@ -278,11 +278,18 @@ def _parts(annotation: Any) -> Iterator[Any]:
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str:
-    """'did you mean X? ' with the nearest of `right`, by last part, then by the whole path; '' for none."""
+    """'did you mean X? ' with the nearest of `right`, by last part, then by the whole path; '' for none.
+
+    >>> nearest("model.layers", ["model.n_layer", "model.attention.layers"])
+    'did you mean model.n_layer? '
+    """
     paths: dict[str, list[str]] = {}
     for path in right:
         paths.setdefault(path.rpartition(".")[2], []).append(path)
-    last = wrong.rpartition(".")[2]
+    group, _, last = wrong.rpartition(".")
+    beside = [part for part, there in paths.items() if group and f"{group}.{part}" in there]
+    if near := get_close_matches(last, beside, n=1, cutoff=0.7):
+        return f"did you mean {group}.{near[0]}? "
     begun = [part for part in paths if len(last) > 2 and part.startswith(last)]  # temp is temperature, not stream
     close = begun or get_close_matches(last, paths, n=1, cutoff=0.5)  # rl is lr at 0.5
     if not close:

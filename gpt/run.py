@@ -165,9 +165,16 @@ def choose_checkpoint(folder: Path) -> tuple[Checkpoint, str]:
     checkpoints = checkpoint.find(folder / "checkpoints")
     if not checkpoints:
         what = "holds no checkpoint" if folder.is_dir() else "is no folder" if folder.exists() else "is not there"
-        raise UserError(f"run: {folder} {what}; name the folder of a run, or latest")
+        raise UserError(f"run: {folder} {what}; {meant(folder)}name the folder of a run, or latest")
     best = checkpoint.best(checkpoints)
     return (best, "the best checkpoint") if best else (checkpoints[-1], "the last checkpoint")
+
+
+def meant(folder: Path) -> str:
+    """'did you mean X? ' with the newest run whose folder or name is the last part of a path; '' for none."""
+    alike = (run for run in run_folders() if run.name == folder.name or run.name.endswith(f"_{folder.name}"))
+    found = next((run for run in alike if folder.name and run.absolute() != folder.absolute()), None)
+    return f"did you mean {nearby(found)}? " if found else ""
 
 
 def latest() -> Path:

@@ -57,7 +57,9 @@ def refuse_taken(to: Path) -> None:
         UserError: something is there.
     """
     if to.exists() and not (to.is_dir() and not any(to.iterdir())):
-        raise UserError(f"to: {to} is there already, and an export never overwrites anything; name a new folder")
+        raise UserError(
+            f"to: {to} is there already, and an export never overwrites anything; name a new folder, or remove that one"
+        )
 
 
 def write_folder(run: Run, to: Path) -> list[str]:

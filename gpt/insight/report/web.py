@@ -41,7 +41,7 @@ def as_html(run: Record) -> str:
     return page.build(
         TEMPLATE,
         {"charts": charts(run)},
-        name=str(run.settings.get("name", "")) or run.folder.absolute().name,
+        name=title(run),
         folder="/".join(run.folder.absolute().parts[-2:]),  # a job of a sweep is but a number
         outcome=list(outcome(run)),
         samples=few(run.samples),
@@ -51,6 +51,12 @@ def as_html(run: Record) -> str:
         summary=run.summary,
         command=typed,
     )
+
+
+def title(run: Record) -> str:
+    """The name that was given to a run, else its folder's."""
+    name = run.settings.get("name")
+    return str(name) if name and name != default_settings()["name"] else run.folder.absolute().name
 
 
 def charts(run: Record) -> list[dict[str, Any]]:

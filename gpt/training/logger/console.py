@@ -1,6 +1,6 @@
 """The terminal: what the run will do, a live bar with loss, tokens/s and time left, validation losses as they fall.
 
-Where the output is no terminal, plain lines replace the bar: one for each twentieth of the training.
+Where the output is no terminal, plain lines with the time left replace the bar: one for each twentieth of the training.
 """
 
 from typing import Literal
@@ -10,10 +10,15 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from gpt.files import nearby
 from gpt.training.logger import Logger, LoggerConfig, Metrics, RunInfo
+from gpt.training.summary import duration
 
 LINES = 20
 """Plain lines over a training."""
+
+WINDOW = 300.0
+"""Seconds of which the speed tells how long it still takes, evaluations among them; of large models a few updates."""
 
 
 class ConsoleConfig(LoggerConfig):
@@ -49,18 +54,20 @@ class Console(Logger):
             TextColumn("left"),
             console=terminal,
             disable=not self.live,
+            speed_estimate_period=WINDOW,
         )
         self.lines_shown = 0
 
     def start(self, info: RunInfo) -> None:
         """The summary, as a table that wraps where there is a width to wrap at; then the bar at 0."""
+        told = [("run", nearby(info.run.folder)), *info.summary]
         if self.live:
             table = Table.grid(padding=(0, 2))
-            for label, text in info.summary:
+            for label, text in told:
                 table.add_row(Text(label, "bold"), Text(text))
             self.terminal.print(table)
         else:
-            for label, text in info.summary:
+            for label, text in told:
                 self.terminal.print(f"{label:<10}{text}", soft_wrap=True, markup=False)
         self.resumed = info.resumed_at > 0
         self.task = self.bar.add_task("training", total=1.0, status="")
@@ -83,7 +90,12 @@ class Console(Logger):
         self.bar.update(self.task, completed=progress, status=status)
         if not self.live and progress * LINES >= self.lines_shown:
             self.lines_shown = int(progress * LINES) + 1
-            self.terminal.print(f"{status}  {progress:.0%}")
+            self.terminal.print(f"{status}  {progress:.0%}{self.left()}")
+
+    def left(self) -> str:
+        """How long it still takes, once that is known."""
+        seconds = self.bar.tasks[self.task].time_remaining
+        return f"  about {duration(seconds)} left" if seconds else ""
 
     def finish(self) -> None:
         """Leaves the last state of the bar on the screen."""

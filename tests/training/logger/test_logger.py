@@ -1,4 +1,6 @@
 import io
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console as Terminal
@@ -88,22 +90,38 @@ def training(step, loss=2.5):
 
 def test_plain_lines_where_there_is_no_terminal():
     logger, out = console(terminal=False)
-    logger.start(RunInfo(None, [("model", "a small one")]))
+    logger.start(RunInfo(SimpleNamespace(folder=Path("there")), [("model", "a small one")]))
     for step in range(1, 101):
         logger.log(training(step), step / 100)
     logger.log({"step": 100, "validation_loss": 3.25, "validation_bits_per_byte": 1.5}, 1.0)
     logger.finish()
     lines = [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
-    assert lines[0] == "model     a small one"
+    assert lines[:2] == ["run       there", "model     a small one"]
     assert lines[-1] == "step 100: validation loss 3.2500 (1.5000 bits per byte)"
     progress = [line for line in lines if "tokens/s" in line]
     assert 15 <= len(progress) <= 21
     assert progress[-1] == "step 100  loss 2.500  12,346 tokens/s (12% of peak)  100%"
 
 
+def test_plain_lines_tell_how_long_it_still_takes():
+    """By a clock on which a hundredth takes 3 s, of a run that was left at a half."""
+    logger, out = console(terminal=False)
+    now = 0.0
+    logger.bar.get_time = lambda: now
+    logger.start(RunInfo(SimpleNamespace(folder=Path("there")), [], resumed_at=50))
+    for step in (50, 51, 60, 80):
+        now = step * 3.0
+        logger.log(training(step), step / 100)
+    assert [line.rpartition("%")[2] for line in out.getvalue().splitlines()[1:]] == [
+        "",
+        "  about 2.0 min left",
+        "  about 1.0 min left",
+    ]
+
+
 def test_a_bar_where_there_is_one():
     logger, out = console(terminal=True)
-    logger.start(RunInfo(None, []))
+    logger.start(RunInfo(SimpleNamespace(folder=Path("there")), []))
     logger.log(training(7), 0.5)
     assert logger.bar.live.is_started
     logger.finish()
