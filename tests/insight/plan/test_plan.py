@@ -7,8 +7,8 @@ import torch
 
 from gpt.config import ROOT, UserError
 from gpt.device import choose_precision
+from gpt.insight.plan import page, timing
 from gpt.insight.plan import plan as module
-from gpt.insight.plan import timing
 from gpt.insight.plan.memory import Memory
 from gpt.insight.plan.plan import divided, plan
 from gpt.insight.plan.text import Planned, planned, vocabulary
@@ -48,11 +48,12 @@ def test_what_does_not_fit_is_not_tried(settings, capsys, monkeypatch):
 
 def test_parts_that_do_not_fit_are_not_said_to(settings, capsys, monkeypatch):
     monkeypatch.setattr(module, "free_bytes", lambda device: 1)
+    monkeypatch.setattr(module, "training_memory", lambda *_: Memory(0, 0, 0, 0, 0, 9))
     plan(settings("accumulate=auto"), None)
     out = " ".join(capsys.readouterr().out.split())
     assert "an update in 2 parts at the peak" in out
     assert "are free; take a smaller model" in out
-    plan(settings("accumulate=1"), None)
+    page.show_too_much(Memory(0, 0, 0, 0, 0, 9), 1, divisible=True)
     assert "take more of accumulate" in " ".join(capsys.readouterr().out.split())
 
 
