@@ -18,7 +18,7 @@ LEVELS = [
     {"config"},
     {"launch"},
     {"files", "literal", "signals"},
-    {"model", "data", "device", "peak", "processes"},
+    {"model", "data", "device", "contention", "peak", "processes"},
     {"generation"},
     {"checkpoint", "weights"},
     {"interop"},

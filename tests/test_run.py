@@ -75,6 +75,15 @@ def test_what_is_no_run_is_refused(tmp_path, there, tells):
         load(tmp_path / "run")
 
 
+def test_a_run_s_name_is_told_its_folder(root, make_run):
+    named = make_run(root / "2026-11-30_22-00-53_mine").folder
+    for run in ("mine", root / "mine"):
+        with pytest.raises(
+            UserError, match=rf"is not there; did you mean {named}\? name the folder of a run, or latest$"
+        ):
+            load(run)
+
+
 def test_a_checkpoint_that_was_changed_is_refused(tmp_path, make_run):
     make_run(tmp_path / "run")
     weights = tmp_path / "run/checkpoints/step_00000001/model.safetensors"

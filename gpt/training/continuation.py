@@ -5,14 +5,14 @@ does not make it another run.
 """
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from gpt import checkpoint
-from gpt.checkpoint import Checkpoint, State
+from gpt.checkpoint import Checkpoint
 from gpt.config import UserError, leaves, parse, shown, variant_class
 from gpt.files import is_held, nearby
 from gpt.interop.foreign import Foreign
@@ -117,16 +117,34 @@ def _of_others(foreign: Foreign) -> tuple[str, dict[str, Any]]:
 def newest_unfinished(wanted: Any, folders: Collection[Path]) -> Path | None:
     """The first of the runs' folders whose run has the settings `wanted` and is not at its end; None: there is none.
 
-    A run that is damaged is passed over, one that another process trains is left to it.
+    A run that is damaged is passed over, one that another process trains is left to it. Of one that is unfinished and
+    newer than all others, but of other settings, a person is told.
     """
-    for folder in folders:
+    for number, folder in enumerate(folders):
         with suppress(UserError, OSError):
             stored = _stored(type(wanted), folder)
-            if _same_run(stored.model_dump(), wanted.model_dump()):
-                points = _found(folder)
-                if not (points and _is_over(points[-1].state, stored, wanted)) and not is_held(folder):
-                    return folder
+            same = _same_run(stored.model_dump(), wanted.model_dump())
+            if same and _is_unfinished(folder, _found(folder), stored, wanted):
+                return folder
+            if number == 0 and not same and _is_unfinished(folder, checkpoint.find(folder / "checkpoints"), stored):
+                _tell_of_another(folder)
     return None
+
+
+def _is_unfinished(folder: Path, points: Sequence[Checkpoint], *several: Any) -> bool:
+    """Whether a run is not at its end by any of these settings, and nobody trains it."""
+    states = [point.state for point in points[-1:]]
+    over = any(settings.horizon().is_over(state.step, state.elapsed) for settings in several for state in states)
+    return not over and not is_held(folder)
+
+
+def _tell_of_another(folder: Path) -> None:
+    """For whoever meant it."""
+    warnings.warn(
+        f"resume=auto: the newest run, {nearby(folder)}, is unfinished, but of other settings than these; "
+        f"resume={nearby(folder)} goes on with it",
+        stacklevel=2,
+    )
 
 
 def _found(folder: Path) -> list[Checkpoint]:
@@ -140,11 +158,6 @@ def _found(folder: Path) -> list[Checkpoint]:
     except UserError as error:
         warnings.warn(f"resume=auto passes over {nearby(folder)}: {str(error).removeprefix('run: ')}", stacklevel=2)
         raise
-
-
-def _is_over(state: State, *several: Any) -> bool:
-    """Whether a run is at its end by any of these settings."""
-    return any(settings.horizon().is_over(state.step, state.elapsed) for settings in several)
 
 
 def overlaid(stored: Mapping[str, Any], data: Mapping[str, Any], typed: Collection[str]) -> dict[str, Any]:

@@ -17,6 +17,9 @@ from gpt.training.horizon import Horizon
 from gpt.training.samples import first_words, write_sample
 from gpt.training.update import Cost, Update
 
+NOISY = 0.1
+"""Share of the processor that others may use before a person is told: less changes no plan."""
+
 
 def summarize(update: Update, data: Prepared, batches: Batches, horizon: Horizon, cost: Cost) -> list[tuple[str, str]]:
     """The lines that a person reads before the first update.
@@ -62,9 +65,21 @@ def summarize(update: Update, data: Prepared, batches: Batches, horizon: Horizon
         ("device", f"{precision.device}; {precision.name}: {precision.reason}; compile {cost.compiled}"),
         (
             "cost",
-            f"a step is {flops / 1e9:,.3g} GFLOP and takes {cost.seconds:.2g} s, {which} about {duration(left)}",
+            f"a step is {flops / 1e9:,.3g} GFLOP and takes {cost.seconds:.2g} s, {which} about {duration(left)}"
+            + noise(cost.disturbed),
         ),
     ]
+
+
+def noise(disturbed: float | None) -> str:
+    """That others were at work while something was measured, where that tells.
+
+    >>> noise(0.05), noise(0.5)
+    ('', '; other programs used 50% of the processor meanwhile, so it may be less')
+    """
+    if (disturbed or 0.0) <= NOISY:
+        return ""
+    return f"; other programs used {disturbed:.0%} of the processor meanwhile, so it may be less"
 
 
 def trained(model: GPT) -> list[tuple[str, str]]:

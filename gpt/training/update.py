@@ -1,6 +1,6 @@
 """One update: micro-batches in, gradients added up, the guarded step of the optimizer."""
 
-import time
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gpt.config import UserError
+from gpt.contention import foreign_share, read
 from gpt.data.batches import IGNORE
 from gpt.device import CompileMode, Forward, Precision, compile_forward
 from gpt.model.mask import Where
@@ -27,6 +28,8 @@ class Cost(NamedTuple):
     """Forward and backward of one update, eager."""
     compiled: str
     """Whether the model is compiled, and why."""
+    disturbed: float | None = None
+    """The share of the processor that other programs used while that was measured; None where that is not known."""
 
 
 class Update:
@@ -102,16 +105,18 @@ class Update:
         eager = self.spread.forward
         with horizon.aside("probing"):
             probe(eager)  # the first call is slower than all that follow
-            start = time.perf_counter()
+            before = read()
             probe(eager)
-        (seconds,) = self.spread.processes.largest(time.perf_counter() - start)
+            after = read()
+        (seconds,) = self.spread.processes.largest(after.wall - before.wall)
         total, random = seconds * horizon.updates(seconds), self.model.config.dropout > 0
         with horizon.aside("compiling"):
             self.forward, compiled = compile_forward(eager, mode, total, probe, random)
         (failed,) = self.spread.processes.largest(self.forward is eager)
         if failed and self.forward is not eager:
             self.forward, compiled = eager, "off (it failed in another process)"
-        return Cost(seconds, compiled)
+        alone = self.spread.processes.size == 1  # else the others are no strangers
+        return Cost(seconds, compiled, foreign_share(before, after, os.cpu_count() or 1) if alone else None)
 
     def state(self) -> dict[str, Any]:
         """How updates are made, and what the guard counted: the part of a checkpoint's state that is known here."""

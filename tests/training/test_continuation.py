@@ -188,6 +188,16 @@ def test_a_damaged_run_of_the_same_settings_is_not_passed_over_in_silence(store)
         assert newest_unfinished(parse(TrainSettings, composed(steps=10)), [folder]) is None
 
 
+def test_the_newest_run_of_other_settings_is_told_of_where_it_is_unfinished(store, recwarn):
+    wanted = parse(TrainSettings, composed(steps=10))
+    mine, other, over = store("mine"), store("other", seed=3), store("over", (10,), seed=3)
+    assert newest_unfinished(wanted, [mine, other]) == mine
+    assert newest_unfinished(wanted, [over, mine]) == mine
+    assert not recwarn
+    with pytest.warns(UserWarning, match=r"the newest run, .*other, is unfinished, .*; resume=.*other goes on with it"):
+        assert newest_unfinished(wanted, [other, mine]) == mine
+
+
 def test_auto_and_latest_do_not_go_together(source):
     with pytest.raises(UserError, match="init: with resume=auto, latest would soon be the run that is begun; name"):
         completed(TrainSettings, composed(resume="auto", init="latest"), {"resume", "init"}, None)

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from gpt import checkpoint
 from gpt.checkpoint import State
 from gpt.config import ROOT, RunError, UserError
+from gpt.contention import foreign_share, read
 from gpt.device import choose_precision
-from gpt.insight.bench.load import foreign_share, read
 from gpt.insight.bench.peer import NoPeerError
 from gpt.insight.bench.peer.transformers import build
 from gpt.insight.bench.race import Rules, undisturbed

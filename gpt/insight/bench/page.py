@@ -6,12 +6,12 @@ import torch
 from rich.table import Table
 from rich.text import Text
 
+from gpt.contention import DISTURBED, read
 from gpt.device import DTYPES, describe_machine
 from gpt.insight import terminal
-from gpt.insight.bench import load
 from gpt.insight.bench.limits import Limits
 from gpt.insight.bench.loss import Finish
-from gpt.insight.bench.race import DISTURBED, OURS, Outcome, Rules
+from gpt.insight.bench.race import OURS, Outcome, Rules
 from gpt.insight.bench.settings import BenchSettings
 from gpt.model.gpt import GPT
 
@@ -46,7 +46,7 @@ def facts(model: GPT, settings: BenchSettings, device: torch.device) -> list[Fac
     c = model.config
     parts = f" in {settings.accumulate} parts" if settings.accumulate > 1 else ""
     clip = f"clipped at {settings.clip:g}" if settings.clip else "not clipped"
-    watched = "watched in /proc/stat" if load.read().machine is not None else "not watched: there is no /proc/stat"
+    watched = "watched in /proc/stat" if read().machine is not None else "not watched: there is no /proc/stat"
     return [
         (
             "model",

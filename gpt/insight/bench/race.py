@@ -9,13 +9,10 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
+from gpt.contention import DISTURBED, Reading, foreign_share, read
 from gpt.generation.decoder.prepared import Quantize
 from gpt.insight.bench.limits import Ceiling
-from gpt.insight.bench.load import Reading, foreign_share, read
 from gpt.peak import synchronize
-
-DISTURBED = 0.03
-"""Share of the processor that others may use during a measurement; /proc/stat's ticks alone make it up to 0.01."""
 
 OURS = "ours"
 """The name of ours among the contenders; all others are peers."""

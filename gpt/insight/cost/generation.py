@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import torch
 
-from gpt.insight.bench.load import foreign_share, read
-from gpt.insight.bench.race import DISTURBED, Rules, rotated
+from gpt.contention import DISTURBED, foreign_share, read
+from gpt.insight.bench.race import Rules, rotated
 from gpt.insight.cost.costs import Generation
 from gpt.model.gpt import GPT
 from gpt.peak import synchronize

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from gpt.data.batches import Batches
 from gpt.device import Precision, describe_machine
 from gpt.insight import terminal
-from gpt.insight.bench.race import DISTURBED
 from gpt.insight.plan.length import Length
 from gpt.insight.plan.memory import Cached, Memory
 from gpt.insight.plan.parameters import Count
@@ -17,7 +18,7 @@ from gpt.insight.plan.text import Planned
 from gpt.insight.plan.timing import Timing
 from gpt.model.gpt import GPT
 from gpt.training.settings import TrainSettings
-from gpt.training.summary import duration
+from gpt.training.summary import duration, noise
 
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 """Of the SI, a thousand times each other."""
@@ -109,6 +110,12 @@ def show_too_much(memory: Memory, free: int, divisible: bool) -> None:
     )
 
 
+def measuring() -> AbstractContextManager[object]:
+    """On a terminal, say what takes so long; drawn once a second, since what draws is measured too."""
+    text = "measuring an update and an evaluation; where that pays the model is compiled first, half a minute"
+    return Console(stderr=True).status(text, refresh_per_second=1)
+
+
 def show_training(model: GPT, text: Planned, batches: Batches, lasts: Length) -> None:
     """What is trained on, and how often."""
     flops, tokens = model.flops_per_token() * batches.tokens_per_step * lasts.updates, batches.tokens_per_step
@@ -134,7 +141,7 @@ def show_time(timing: Timing, lasts: Length, settings: TrainSettings, precision:
             describe_machine(precision.device)[0],
             ("device", f"{precision.device}; {precision.name}: {precision.reason}"),
             ("compile", timing.compiled + compiling(timing)),
-            ("an update", f"{timing.update:.3g} s, the median of {timing.updates} that were measured{noise(timing)}"),
+            ("an update", f"{timing.update:.3g} s, {how_many(timing)}{noise(timing.disturbed)}"),
             ("evaluations", evaluations),
             ("all of it", f"{about}{duration(lasts.seconds)}, {duration(updates)} of it updates"),
         ],
@@ -148,11 +155,13 @@ def compiling(timing: Timing) -> str:
     return f"; that took {timing.compiling:.0f} s, beside the time below, and takes a few where it was done before"
 
 
-def noise(timing: Timing) -> str:
-    """That others were at work too, where they were."""
-    if (timing.disturbed or 0.0) <= DISTURBED:
-        return ""
-    return f", while other programs used {timing.disturbed:.0%} of the processor: it may be less"
+def how_many(timing: Timing) -> str:
+    """What the time of an update is from."""
+    return (
+        "the only one that was measured"
+        if timing.updates == 1
+        else f"the median of {timing.updates} that were measured"
+    )
 
 
 def columns(model: GPT, memory: Memory, lasts: Length | None) -> dict[str, str]:

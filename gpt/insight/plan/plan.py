@@ -55,7 +55,8 @@ def plan(settings: TrainSettings, run_dir: Path | None) -> dict[str, str]:
     if free is not None and memory.resident > free:
         page.show_too_much(memory, free, accumulate < settings.batch_size)
         return page.columns(model, memory, None)
-    timing = measured(settings, text, precision, accumulate, origin.compile(settings.compile, precision))
+    with page.measuring():
+        timing = measured(settings, text, precision, accumulate, origin.compile(settings.compile, precision))
     horizon = origin.start(settings.horizon(), Processes(device))
     lasts = length(horizon, settings.eval_every, timing)
     page.show_training(model, text, batches, lasts)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import torch
 
+from gpt.contention import foreign_share, read
 from gpt.device import CompileMode, Precision
-from gpt.insight.bench.load import foreign_share, read
 from gpt.insight.plan.text import Planned
 from gpt.peak import synchronize
 from gpt.processes import Processes

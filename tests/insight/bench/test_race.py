@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 import torch
 
-from gpt.insight.bench.load import Reading
+from gpt.contention import Reading
 from gpt.insight.bench.race import Contender, Entry, Race, Rules, Standing, measure, run, undisturbed
 
 CPU = torch.device("cpu")

@@ -46,6 +46,10 @@ def test_what_came_of_it_is_told(folder):
     assert "model few parameters" in words
 
 
+def test_a_run_that_was_not_named_is_called_by_its_folder(trained):
+    assert "<h1>plain</h1>" in as_html(read(trained("plain")))
+
+
 def test_settings_samples_and_the_command(folder):
     html = as_html(read(folder))
     assert '<tr><th scope="row">optimizer</th><td>adamw</td><td class="soft">muon</td></tr>' in html

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpt.insight.bench.load import STAT, Reading, busy_seconds, foreign_share, read
+from gpt.contention import STAT, Reading, busy_seconds, foreign_share, read
 
 FIRST_LINE = "cpu  100 20 3000 99999 77777 400 50 6 8888 9999\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
 

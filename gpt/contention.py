@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 STAT = Path("/proc/stat")
 
+DISTURBED = 0.03
+"""Share of the processor that others may use during a measurement; /proc/stat's ticks alone make it up to 0.01."""
+
 BUSY = {"user": 1, "nice": 2, "system": 3, "irq": 6, "softirq": 7, "steal": 8}
 """Columns of its first line that are work, as proc(5) numbers them; the guests' time is in user and nice already."""
 
