@@ -33,7 +33,7 @@ def commands(text):
         answered = re.findall(r"^\$ (.*)\n?(.*)", re.sub(r"\\\n\s*", "", block), re.M)
         lines += [line for line, answer in answered if not answer.startswith("error: ")]
     typed = [shlex.split(line, comments=True) for line in lines]
-    return [words for words in typed if words[:1] == ["python"] and "…" not in words]
+    return [words for words in typed if words[:1] == ["python"] and words[1:3] != ["-m", "venv"] and "…" not in words]
 
 
 COMMANDS = [(page, words) for page, text in PAGES.items() if page != "settings.md" for words in commands(text)]
