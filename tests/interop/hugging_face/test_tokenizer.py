@@ -17,7 +17,8 @@ from gpt.data.encoding import PATTERNS
 from gpt.data.tokenizer import Tokenizer
 from gpt.data.tokenizer.bpe import BPE
 from gpt.data.tokenizer.char import Char
-from gpt.interop.hugging_face.tokenizer import END, described, merges, read_tokenizer, write_tokenizer
+from gpt.interop.hugging_face.tokenizer import END, read_tokenizer, write_tokenizer
+from gpt.interop.hugging_face.tokenizer_json import described, merges
 
 TEXTS = [
     "the people of the United States ",
