@@ -3,7 +3,7 @@
 Rows that are new are those that the model was initialised with; those that are too many, the last ones, are left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import torch
@@ -23,6 +23,25 @@ def shapes_of(config: GPTConfig) -> Shapes:
     """The shapes of a model's parameters, by name."""
     with torch.device("meta"):
         return {name: tuple(tensor.shape) for name, tensor in GPT(config).state_dict().items()}
+
+
+def refuse_untrained(found: Shapes, wanted: Shapes, frozen: Collection[str]) -> None:
+    """A table whose new rows would stay as they were drawn is of no use.
+
+    Args:
+        found: of the weights that there are.
+        wanted: of the model that begins with them.
+        frozen: names of parameters that are not trained.
+
+    Raises:
+        UserError: one has new rows, and is frozen.
+    """
+    for name in sorted(found.keys() & wanted.keys() & set(frozen)):
+        if new := max(0, wanted[name][0] - found[name][0]):
+            raise UserError(
+                f"freeze: {name} begins with {new:,} new rows, which would stay as they are drawn; leave it out, or "
+                "keep the size that it has"
+            )
 
 
 def changes(found: Shapes, wanted: Shapes, path: Path) -> list[str]:

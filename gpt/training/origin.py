@@ -26,7 +26,8 @@ from gpt.run import choose_checkpoint
 from gpt.run_folder import Elsewhere, RunFolder
 from gpt.runs import claim_folder, refuse_unusable
 from gpt.training.continuation import told_as
-from gpt.training.growth import changes, fitted, shapes_of
+from gpt.training.freezing import frozen
+from gpt.training.growth import Shapes, changes, fitted, refuse_untrained, shapes_of
 from gpt.training.horizon import Horizon
 from gpt.training.optimizer import load_optimizer_state
 from gpt.training.settings import TrainSettings
@@ -190,10 +191,8 @@ def _from_another(settings: TrainSettings) -> Origin:
     with told_as("init"):
         if foreign := opened(settings.init or ""):
             tokenizer = _as_set(foreign.tokenizer(), settings)
-            wanted = shapes_of(settings.model.for_vocabulary(tokenizer.vocab_size))
-            return Origin(
-                foreign=foreign, tokenizer=tokenizer, changed=changes(shapes_of(foreign.config), wanted, foreign.folder)
-            )
+            changed = _changes(shapes_of(foreign.config), tokenizer, settings, foreign.folder)
+            return Origin(foreign=foreign, tokenizer=tokenizer, changed=changed)
         point, _ = choose_checkpoint(Path(settings.init or ""))
         checkpoint.verify(point.folder, without=OPTIMIZER)
         tokenizer, changed = _fitting(point.folder, settings)
@@ -208,8 +207,19 @@ def _fitting(folder: Path, settings: TrainSettings) -> tuple[Tokenizer, list[str
     """
     tokenizer = checkpoint.load_tokenizer(folder)
     check_tokenizer(folder, tokenizer)
+    return _as_set(tokenizer, settings), _changes(stored_shapes(folder), tokenizer, settings, folder / WEIGHTS)
+
+
+def _changes(found: Shapes, tokenizer: Tokenizer, settings: TrainSettings, path: Path) -> list[str]:
+    """What becomes of the rows of the tables that weights of these shapes have.
+
+    Raises:
+        UserError: they do not fit the settings.
+    """
     wanted = shapes_of(settings.model.for_vocabulary(tokenizer.vocab_size))
-    return _as_set(tokenizer, settings), changes(stored_shapes(folder), wanted, folder / WEIGHTS)
+    told = changes(found, wanted, path)
+    refuse_untrained(found, wanted, frozen(wanted, settings.freeze, settings.model.tied))
+    return told
 
 
 def _as_set(tokenizer: Tokenizer, settings: TrainSettings) -> Tokenizer:

@@ -8,7 +8,7 @@ import torch
 from gpt.config import UserError
 from gpt.model.config import GPTConfig
 from gpt.model.gpt import GPT
-from gpt.training.growth import changes, fitted, shapes_of
+from gpt.training.growth import changes, fitted, refuse_untrained, shapes_of
 
 SMALL = {"vocab_size": 7, "context": 4, "n_layer": 1, "n_head": 2, "d_model": 8, "position": {"name": "learned"}}
 HERE = Path("there")
@@ -29,6 +29,14 @@ def config(**more):
 )  # fmt: skip
 def test_what_becomes_of_the_rows_is_told(more, told):
     assert changes(shapes_of(config()), shapes_of(config(**more)), HERE) == told
+
+
+def test_rows_that_are_new_are_not_frozen():
+    found, wanted = shapes_of(config()), shapes_of(config(vocab_size=9))
+    refuse_untrained(found, wanted, ["position.table.weight", "norm.weight"])
+    refuse_untrained(wanted, found, ["embedding.weight"])
+    with pytest.raises(UserError, match=r"^freeze: embedding\.weight begins with 2 new rows"):
+        refuse_untrained(found, wanted, ["embedding.weight"])
 
 
 def test_a_head_of_its_own_grows_with_the_vocabulary():

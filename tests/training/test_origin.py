@@ -228,6 +228,8 @@ def test_a_longer_context_grows_the_table_of_learned_positions(make_run, root):
     origin = find_origin(settings(init=str(folder), model=longer), None)
     assert origin.changed == ["position.table.weight has 24 rows in place of 16: the last 8 are new"]
     assert origin.describe()[0][1].endswith("; position.table.weight has 24 rows in place of 16: the last 8 are new")
+    with pytest.raises(UserError, match=r"init: freeze: position\.table\.weight begins with 8 new rows"):
+        find_origin(settings(init=str(folder), model=longer, freeze=["position.*"]), None)
     model = origin.load(GPT(GPTConfig(**longer)), ALONE)
     assert torch.equal(model.position.table.weight[:16], weights(origin)["position.table.weight"])
 
