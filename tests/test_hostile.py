@@ -17,7 +17,7 @@ from gpt.config import UserError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs pipes, signals and limits of Unix")
 
-PARTS = 8
+PARTS = 4
 """In which the folders are tried, side by side where there are cores for it."""
 FOLDERS = 2 * len(KINDS)
 """Of a part: each kind twice."""
