@@ -15,6 +15,9 @@ STAT = Path("/proc/stat")
 DISTURBED = 0.03
 """Share of the processor that others may use during a measurement; /proc/stat's ticks alone make it up to 0.01."""
 
+SHORTEST = 0.2
+"""Seconds; in less a tick or two, which may come late, would be a tenth of all."""
+
 BUSY = {"user": 1, "nice": 2, "system": 3, "irq": 6, "softirq": 7, "steal": 8}
 """Columns of its first line that are work, as proc(5) numbers them; the guests' time is in user and nice already."""
 
@@ -52,10 +55,13 @@ def busy_seconds(stat: Path) -> float | None:
 def foreign_share(before: Reading, after: Reading, cores: int) -> float | None:
     """The part of the processor, 0 to 1, that others used between two readings; None where that is not known.
 
+    It is not where too little time lies between them: the system counts in ticks of a hundredth of a second.
+
     >>> foreign_share(Reading(0, 0, 100), Reading(2, 3, 103.5), cores=2)
     0.125
     """
-    if before.machine is None or after.machine is None:
+    seconds = after.wall - before.wall
+    if before.machine is None or after.machine is None or seconds < SHORTEST:
         return None
     others = (after.machine - before.machine) - (after.own - before.own)
-    return max(0.0, others) / ((after.wall - before.wall) * cores)
+    return max(0.0, others) / (seconds * cores)

@@ -21,6 +21,11 @@ def test_a_system_that_does_not_tell(tmp_path):
     assert foreign_share(Reading(0, 0, None), Reading(1, 1, None), cores=2) is None
 
 
+def test_too_short_a_time_tells_nothing():
+    """Two ticks in 3 ms would be more than all of both cores."""
+    assert foreign_share(Reading(0, 0, 5), Reading(0.003, 0, 5.02), cores=2) is None
+
+
 def test_the_share_is_of_all_cores():
     """4 cores for 10 s are 40 s; of the 12 s worked, 9 are ours."""
     assert foreign_share(Reading(0, 1, 100), Reading(10, 10, 112), cores=4) == pytest.approx(3 / 40)

@@ -5,13 +5,13 @@ import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from gpt.checkpoint import State
-from gpt.config import ROOT, UserError, leaves, one_line, parse, shown
+from gpt.config import UserError, leaves, one_line, parse, shown
+from gpt.export.portable import portable
 from gpt.interop.hugging_face.architecture import Architecture
 from gpt.run import Run
 from gpt.run_folder import read_metrics
@@ -22,9 +22,6 @@ from gpt.training.settings import TrainSettings
 
 PROMPT = "The"
 """Of a model whose texts are not known."""
-
-PATHS = ("init", "resume")
-"""Settings that may name a place, beside those whose names end with path."""
 
 HEADER = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["tiny-gpt"]}
 
@@ -48,9 +45,7 @@ def written(run: Run, architecture: Architecture, name: str, remarks: Sequence[s
         "## Training\n\n" + "\n".join(f"- {line}" for line in told(run)),
         *(f"```sh\n{line}\n```" for line in typed(run)),
         "## Tokenizer\n\n" + "\n".join(f"- {line}" for line in tokenizer_lines(run, remarks)),
-        "## All settings\n\n```yaml\n"
-        + yaml.safe_dump(portable(run.config), sort_keys=False, allow_unicode=True)
-        + "```",
+        f"## All settings\n\n```yaml\n{in_yaml(portable(run.config))}```",
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -65,23 +60,6 @@ def typed(run: Run) -> list[str]:
     with suppress(UserError):
         return [shlex.join(command(portable(parse(TrainSettings, run.config).model_dump())))]
     return []
-
-
-def portable(settings: Any, key: str = "") -> Any:
-    """Settings whose paths tell nothing of the folders of their machine: below the checkout's, or the last part.
-
-    >>> portable({"init": "hf:/home/ada/gpt2", "dataset": {"path": "/home/ada/novel.txt", "separator": "/a/"}})
-    {'init': 'hf:gpt2', 'dataset': {'path': 'novel.txt', 'separator': '/a/'}}
-    """
-    if isinstance(settings, Mapping):
-        return {name: portable(value, str(name)) for name, value in settings.items()}
-    if not isinstance(settings, str) or not (key.endswith("path") or key in PATHS):
-        return settings
-    kind, colon, path = settings.rpartition(":")
-    if not Path(path).is_absolute():
-        return settings
-    below = Path(path).is_relative_to(ROOT)
-    return f"{kind}{colon}{Path(path).relative_to(ROOT) if below else Path(path).name}"
 
 
 def prompt(run: Run) -> str:
@@ -111,16 +89,25 @@ OPENING = textwrap.dedent("""\
 def told(run: Run) -> list[str]:
     """What the weights were trained on, how long, and how well they do."""
     if not run.checkpoint:
-        return [f"Weights: read from {run.which}"]
+        return [f"Weights: read from {portable(run.which, 'init')}"]
     state = run.checkpoint.state
-    data = leaves(portable({"dataset": run.config.get("dataset")}))
-    settings = ", ".join(f"{path}={shown(value)}" for path, value in data.items())
     return [
-        f"Data: {one_line(read_summary(run.folder).get('data', settings))}",
+        f"Data: {one_line(data(run))}",
         f"Weights: {run.which}, after step {state.step:,}, {state.tokens:,} tokens, {state.training:,.0f} s of "
         f"training on {state.device} in {state.precision}",
         f"Validation: {losses(run, state)}",
     ]
+
+
+def data(run: Run) -> str:
+    """What they were trained on, as the training said it; else by the settings."""
+    given = leaves({"dataset": run.config.get("dataset")})
+    said = read_summary(run.folder).get("data")
+    if said is None:
+        return ", ".join(f"{path}={shown(value)}" for path, value in leaves(portable(given)).items())
+    for path, value in given.items():
+        said = said.replace(str(value), portable(value, path)) if portable(value, path) != value else said
+    return said
 
 
 def losses(run: Run, state: State) -> str:

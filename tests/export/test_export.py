@@ -10,6 +10,7 @@ from gpt.config import ROOT, UserError
 from gpt.export import card
 from gpt.export.export import ExportSettings, export
 from gpt.model.config import GPTConfig
+from gpt.run_notes import write_summary
 
 MODEL = GPTConfig(vocab_size=260, context=16, n_layer=1, n_head=2, d_model=8)
 
@@ -53,6 +54,15 @@ def test_a_card_begins_as_the_data_and_tells_no_folders(make_run, root, tmp_path
     assert "init: runs/first" in told
     assert "ada" not in told.replace("adamw", "")
     assert str(ROOT) not in told
+
+
+def test_a_card_tells_its_data_as_the_training_did_and_no_folders(make_run, root, tmp_path):
+    """Of a folder of rows the training says where it is."""
+    settings = {"model": MODEL.model_dump(), "dataset": {"name": "hub", "path": "/home/ada/rows"}}
+    run = make_run(root / "mine", config=MODEL, settings=settings)
+    write_summary(run.folder, {"data": "/home/ada/rows; the last 10 % held out"})
+    export(ExportSettings(to=str(tmp_path / "out")), None)
+    assert "\n- Data: rows; the last 10 % held out\n" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
 def test_an_unevaluated_checkpoint_is_the_last(make_run, root, tmp_path, capsys):

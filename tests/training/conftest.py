@@ -61,14 +61,14 @@ class Recorder(Logger):
         self.seen.append((dict(metrics), progress))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def peak(monkeypatch):
     """Of a device that does not matter."""
     monkeypatch.setattr(trainer, "peak_flops", lambda device, dtype: 1e9)
 
 
 @pytest.fixture
-def build_trainer(build_update, tokens, tmp_path, bytes_data):
+def build_trainer(build_update, tokens, tmp_path, bytes_data, peak):
     def build(steps=20, rhythm=RHYTHM, evaluate=True, name="run", **settings):
         """With a run in the folder `name`; of one that has a checkpoint, the training goes on from there."""
         update = build_update(**settings)

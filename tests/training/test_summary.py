@@ -47,7 +47,7 @@ def data(validation):
     return Prepared("some texts", TOKENIZER, split(1010), split(validation) if validation else None, "f00d")
 
 
-def lines(model, horizon, validation=2000, separator=None, precision="fp32"):
+def lines(model, horizon, validation=2000, separator=None, precision="fp32", disturbed=None):
     batches = Batches(np.zeros(1010, dtype=np.int64), context=10, batch_size=50, seed=0)  # 100 windows of 10
     guard = Guard(AdamwConfig().build(model), 1.0, torch.amp.GradScaler("cpu", enabled=False))
     update = Update(
@@ -56,7 +56,7 @@ def lines(model, horizon, validation=2000, separator=None, precision="fp32"):
         Precision(precision, "as set", torch.device("cpu")),
         separator,
     )
-    return dict(summarize(update, data(validation), batches, horizon, Cost(0.5, "off")))
+    return dict(summarize(update, data(validation), batches, horizon, Cost(0.5, "off", disturbed)))
 
 
 def test_the_lines_before_a_training(model):
@@ -102,6 +102,12 @@ def test_the_cost_is_of_all_tokens_of_all_steps(model, monkeypatch):
     monkeypatch.setattr(model, "flops_per_token", lambda: 4_000_000)
     # 4 MFLOP times 500 tokens; 0.5 s times 240
     assert lines(model, Horizon(240))["cost"] == "a step is 2 GFLOP and takes 0.5 s, all of them about 2.0 min"
+
+
+def test_what_was_measured_beside_others_is_said_to_be(model):
+    assert lines(model, Horizon(240), disturbed=0.25)["cost"].endswith(
+        "about 2.0 min; other programs used 25% of the processor meanwhile, so it may be less"
+    )
 
 
 def test_a_resumed_run_says_what_is_left(model):

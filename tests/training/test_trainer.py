@@ -13,8 +13,6 @@ from gpt.signals import Interrupted
 from gpt.training.evaluation import Evaluation
 from gpt.training.trainer import Rhythm, is_due, seed_dropout
 
-RHYTHM = Rhythm(accumulate=1, eval_every=5, save_every=7)
-
 
 def rows(trainer):
     with (trainer.run.folder / "metrics.csv").open(newline="") as file:

@@ -1,9 +1,11 @@
+import os
 import time
 
 import pytest
 import torch
 
 from gpt.config import RunError
+from gpt.contention import Reading
 from gpt.data.batches import IGNORE, Batches
 from gpt.device import Precision
 from gpt.training import update as updates
@@ -103,6 +105,7 @@ def test_measuring_changes_nothing(build_update, tokens):
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(p.grad is None for p in one.model.parameters())
     assert cost.seconds > 0
+    assert cost.disturbed is None, "in so little time nobody can tell"
     assert cost.compiled == "off"
     for step in range(3):
         for update in (one, other):
@@ -124,6 +127,15 @@ def test_what_is_measured_is_warm(build_update, tokens, monkeypatch):
     update.gradients = timed
     monkeypatch.setattr(time, "perf_counter", lambda: now)
     assert update.compile("off", [Batches(tokens, 8, 4, seed=0).batch(0)], Horizon(10)).seconds == 1.0
+
+
+def test_who_else_computes_meanwhile_is_measured(build_update, tokens, monkeypatch):
+    """Of 2 cores for 10 s, 4 s are another's; the rest is ours."""
+    readings = iter([Reading(0, 0, 0), Reading(10, 16, 20)])
+    monkeypatch.setattr(updates, "read", lambda: next(readings))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    cost = build_update().compile("off", [Batches(tokens, 8, 4, seed=0).batch(0)], Horizon(10))
+    assert (cost.seconds, cost.disturbed) == (10, 0.2)
 
 
 def test_compiling_that_fails_is_a_warning_and_strict_an_error(build_update, tokens, monkeypatch):

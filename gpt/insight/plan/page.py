@@ -1,10 +1,10 @@
 """What is printed of a plan: tables of parameters and memory, then what a training does and how long it takes."""
 
-import math
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 
 from rich.console import Console
+from rich.filesize import pick_unit_and_suffix
 from rich.table import Table
 from rich.text import Text
 
@@ -157,11 +157,8 @@ def compiling(timing: Timing) -> str:
 
 def how_many(timing: Timing) -> str:
     """What the time of an update is from."""
-    return (
-        "the only one that was measured"
-        if timing.updates == 1
-        else f"the median of {timing.updates} that were measured"
-    )
+    many = timing.updates
+    return f"the median of {many} that were measured" if many > 1 else "the only one that was measured"
 
 
 def columns(model: GPT, memory: Memory, lasts: Length | None) -> dict[str, str]:
@@ -185,9 +182,9 @@ def scaled(number: float, unit: str) -> str:
     >>> scaled(9_446_144, "B"), scaled(512, "B"), scaled(38_045_388_332, "B"), scaled(3.39e13, "FLOP")
     ('9.45 MB', '512 B', '38 GB', '33.9 TFLOP')
     """
-    power = min(len(PREFIXES) - 1, int(math.log10(max(1.0, number)) / 3))
-    short = number / 1000**power
-    return f"{short:.3g} {PREFIXES[power]}{unit}" if short < 999.5 else f"{short:,.0f} {PREFIXES[power]}{unit}"
+    thousands, prefix = pick_unit_and_suffix(int(number), list(PREFIXES), 1000)
+    short = number / thousands
+    return f"{short:.3g} {prefix}{unit}" if short < 999.5 else f"{short:,.0f} {prefix}{unit}"
 
 
 def size(nbytes: float) -> str:

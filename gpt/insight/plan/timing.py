@@ -40,7 +40,6 @@ class Timing(NamedTuple):
     """Whether the model is compiled, and why."""
     compiling: float
     """What that took here; what is kept makes the next time shorter."""
-
     update: float
     """The median update."""
     updates: int

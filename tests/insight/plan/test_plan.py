@@ -12,6 +12,7 @@ from gpt.insight.plan import plan as module
 from gpt.insight.plan.memory import Memory
 from gpt.insight.plan.plan import divided, plan
 from gpt.insight.plan.text import Planned, planned, vocabulary
+from gpt.training import update
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +32,20 @@ def test_one_screen_and_no_run(settings, capsys):
     assert "off (auto: only from 150 s on)" in text
     assert told["steps"] == "10"
     assert sorted((ROOT / "runs").glob("*")) == before
+
+
+def test_an_update_is_measured_as_it_would_be_trained(settings, capsys, monkeypatch):
+    """Compiled, where compiling is pretended: it makes another module of the model."""
+    called = []
+
+    def compiled(model, mode, *_):
+        called.append(mode)
+        return lambda *args: called.append("compiled") or model(*args), "on"
+
+    monkeypatch.setattr(update, "compile_forward", compiled)
+    plan(settings("compile=on"), None)
+    assert called == ["on", "compiled", "compiled"]  # an update that is not counted, and one that is
+    assert "compile       on; that took 0 s, beside the time below" in capsys.readouterr().out
 
 
 def test_a_budget_is_told_in_steps(settings, capsys):
